@@ -77,7 +77,7 @@ def read_yaml(path: Path) -> Any:
 def write(path: Path, document: BaseModel) -> None:
     """A document as YAML, atomically: a reader sees the old file or the new one, never half."""
     kind = type(document).__name__.lower()
-    up = "../" * (len(path.parent.parts) - len(ROOT.parts)) if path.is_relative_to(ROOT) else "../"
+    up = "../../" if isinstance(document, Run) else "../"
     head = f"# yaml-language-server: $schema={up}schema/{kind}.schema.json\n"
     data = document.model_dump(by_alias=True, exclude_unset=True)
     body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)

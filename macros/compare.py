@@ -1,0 +1,203 @@
+"""Ink against measurement: statistics of a result, and the one place verdicts are decided."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from macros import schema
+from macros.labdata import Lab, LabError, same_setting
+from macros.schema import Prediction, Result, Run, Target
+
+# The rules, stated on the method page from these very numbers.
+NOISE_SIGMAS = 2.0  # two numbers closer than this many sigma are not said to differ
+TOLERANCE = 0.10  # a point or a ratio this close to the measurement held
+NOISY_SIGMA = 0.10  # sigma over the mean from which a test is called noisy (pyperf's rule)
+BUSY_LOAD = 0.5  # load per core from which a machine is called busy
+
+VERDICTS: dict[str, str] = {
+    "unbroken": "the measurement stayed under the ceiling",
+    "broken": "the measurement passed the ceiling beyond noise",
+    "held": "the measurement bore the prediction out",
+    "missed": "the measurement contradicts the prediction beyond noise",
+    "undecided": "the noise is wider than the distance between the two",
+    "not measured": "the test did not run, or failed",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured number with its sample standard deviation [same unit] and repetitions."""
+
+    mean: float
+    sigma: float
+    n: int
+
+    @property
+    def relative_sigma(self) -> float:
+        """Sigma over the mean (fraction)."""
+        return self.sigma / self.mean
+
+
+def rate(result: Result) -> Measured | None:
+    """Rate of a test [tok/s]; None where it failed.
+
+    The mean is the mean of the repetitions' rates and sigma their sample standard deviation
+    (n - 1; 0 for one repetition), as llama-bench computes them.
+    """
+    if result.published:
+        return Measured(result.published.mean_tok_s, result.published.sigma_tok_s, result.published.n)
+    if result.samples_ns is None:
+        return None
+    rates = [result.n_tokens / (ns / 1e9) for ns in result.samples_ns]
+    return Measured(statistics.fmean(rates), statistics.stdev(rates) if len(rates) > 1 else 0.0, len(rates))
+
+
+def ratio(a: Measured, b: Measured) -> Measured:
+    """a / b with the uncertainties of both (first order, independent).
+
+    >>> r = ratio(Measured(15.97, 0.06, 5), Measured(19.82, 0.38, 5))   # Day 1: 8k over 0
+    >>> round(r.mean, 3), round(r.sigma, 3)
+    (0.806, 0.016)
+    """
+    mean = a.mean / b.mean
+    return Measured(mean, mean * math.hypot(a.relative_sigma, b.relative_sigma), min(a.n, b.n))
+
+
+def gap(measured: float, predicted: float) -> float:
+    """measured / predicted - 1 (fraction).
+
+    >>> round(gap(228.94, 360), 2)              # Day 1: the prefill folklore
+    -0.36
+    """
+    return measured / predicted - 1
+
+
+@dataclass(frozen=True)
+class Score:
+    """One prediction against what was measured."""
+
+    ink: str
+    prediction: Prediction
+    measured: Measured | None
+    verdict: str
+    run: Run | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Signed distance (fraction): from the point, or from the nearer end of an interval."""
+        p = self.prediction
+        if self.measured is None or p.kind == "direction":
+            return None
+        if p.kind == "interval":
+            nearest = min(max(self.measured.mean, p.low), p.high)  # type: ignore[type-var]
+            return gap(self.measured.mean, nearest)  # type: ignore[arg-type]
+        return gap(self.measured.mean, p.value)  # type: ignore[arg-type]
+
+    @property
+    def utilisation(self) -> float | None:
+        """Measured over a ceiling (fraction): MBU for decode, MFU for prefill."""
+        if self.measured is None or self.prediction.kind != "ceiling":
+            return None
+        return self.measured.mean / self.prediction.value  # type: ignore[operator]
+
+
+def verdict(p: Prediction, m: Measured | None) -> str:
+    """The verdict word, by kind of prediction.
+
+    A ceiling is broken, and a point, ratio, interval or direction missed, only beyond noise;
+    noise alone never earns a "held".
+    """
+    if m is None:
+        return "not measured"
+    noise = NOISE_SIGMAS * m.sigma
+    if p.kind == "ceiling":
+        return "broken" if m.mean - noise > p.value else "unbroken"  # type: ignore[operator]
+    if p.kind == "direction":
+        low, high = schema.DIRECTIONS[p.direction]  # type: ignore[index]
+        if low <= m.mean - noise and m.mean + noise <= high:
+            return "held"
+    elif p.kind == "interval":
+        low, high = p.low, p.high  # type: ignore[assignment]
+        if low <= m.mean <= high:
+            return "held"
+    else:
+        low, high = p.value * (1 - TOLERANCE), p.value * (1 + TOLERANCE)  # type: ignore[operator]
+        if low <= m.mean <= high:
+            return "held"
+    return "missed" if m.mean + noise < low or m.mean - noise > high else "undecided"
+
+
+def find(runs: list[Run], target: Target) -> tuple[Run, Result] | None:
+    """The newest result among `runs` that is what a prediction is about; None where none is."""
+    hits = [
+        (run, result)
+        for run in runs
+        for result in run.results
+        if same_setting(result, target.experiment, target.test, target.depth, target.model)
+    ]
+    return hits[-1] if hits else None
+
+
+def measure(lab: Lab, runs: list[Run], target: Target) -> tuple[Measured | None, Run | None]:
+    """What a target came to (rate in tok/s, or a file's size in B), and the run that says so."""
+    if target.test == "file_size":
+        return Measured(lab.models[target.model].file_bytes(), 0.0, 1), None
+    hit = find(runs, target)
+    return (rate(hit[1]), hit[0]) if hit else (None, None)
+
+
+def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score:
+    """One prediction of an ink scored on the runs made on it (or on `runs`).
+
+    Raises:
+        LabError: no such ink or prediction.
+    """
+    p = lab.prediction(ink, name)
+    runs = lab.runs_on(ink) if runs is None else runs
+    m, run = measure(lab, runs, p.of)
+    if p.over and m:
+        base, _ = measure(lab, runs, p.over)
+        m = ratio(m, base) if base else None
+    if m and p.of.test == "file_size":
+        unit = schema.units.to_si(1.0, p.unit)
+        m = Measured(m.mean / unit, 0.0, 1)
+    return Score(ink, p, m, verdict(p, m), run)
+
+
+def scores(lab: Lab, ink: str, runs: list[Run] | None = None) -> list[Score]:
+    """Every prediction of an ink, scored, in the order it was written."""
+    return [score(lab, ink, p.id, runs) for p in lab.get("inks", ink).predictions]
+
+
+def tally(all_scores: list[Score]) -> dict[str, int]:
+    """How many predictions got each verdict, in the order of VERDICTS, zeros left out."""
+    words = [s.verdict for s in all_scores]
+    return {word: words.count(word) for word in VERDICTS if word in words}
+
+
+def result_of(lab: Lab, machine: str, run: str, test: str, depth: int = 0, model: str | None = None) -> Result:
+    """One result of one run.
+
+    Raises:
+        LabError: no such run, no such test in it, or more than one; the known ones are named.
+    """
+    document = lab.get("runs", f"{machine}/{run}")
+    hits = [r for r in document.results if same_setting(r, r.experiment, test, depth, model)]
+    if len(hits) != 1:
+        known = ", ".join(f"{r.test} @ {r.depth} ({r.model})" for r in document.results)
+        found = "no such test" if not hits else f"{len(hits)} such tests, name the model"
+        raise LabError([f"labdata/runs/{machine}/{run}.yml: results: {found}; got {test} @ {depth}; known: {known}"])
+    return hits[0]
+
+
+def conditions(result: Result) -> list[str]:
+    """What a reader must know beside this number: busy machine, noise; empty when calm."""
+    words = []
+    if result.load_before is not None and result.load_before > BUSY_LOAD:
+        words.append(f"busy machine: load {result.load_before:.2f} per core before the test")
+    measured = rate(result)
+    if measured and measured.relative_sigma > NOISY_SIGMA:
+        words.append(f"noisy: σ is {measured.relative_sigma:.0%} of the mean")
+    return words
