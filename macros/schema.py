@@ -363,3 +363,21 @@ class Chips(Document):
     """The table of chips."""
 
     chips: list[Chip] = key("One entry a chip variant")
+
+
+class Experiment(Strict):
+    """Tests that change one thing against the baseline."""
+
+    name: Id = key("Name in ink and runs", "depth")
+    quant: str = key("Quantisation", "Q4_K_M")
+    tests: list[Annotated[str, Field(pattern=r"^(pp|tg)[1-9]\d*$")]] = key("pp<N> and tg<N>", ["pp512", "tg128"], min_length=1)
+    depths: list[NotNegative] = key("Tokens already in the context", [0, 2048], default=[0], min_length=1)
+    cpu_control: bool = key("Run with the GPU switched off; left out where there is none", default=False)
+
+
+class Plan(Strict):
+    """A profile of the bench (bench/plans/<profile>.yml): which tests, in which order."""
+
+    about: str = key("One line", "Day 1's plan")
+    shape: str = key("Shapes of the synthetic weights, unless MODEL or SHAPE say otherwise", "qwen3-0.6b")
+    experiments: list[Experiment] = key("In the order they run", min_length=1)

@@ -1,0 +1,168 @@
+"""Predictions from a spec sheet and a model's shapes, as ink. First order, Day 1's napkin.
+
+The ink is what is scored; `macros.work` explains afterwards what the napkin left out.
+"""
+
+from __future__ import annotations
+
+from macros import roofline, work
+from macros.schema import Input, Machine, Model, Prediction, Quantity, Target
+
+# Day 1's closing rule of thumb, so every later machine puts it to the test.
+RULE_OF_THUMB = (0.70, 0.90)
+RULE_SOURCE = "Day 1: expect 70-90 % of a roof"
+
+
+def kv_token_bytes(model: Model) -> float:
+    """KV cache one token adds, f16 [B]."""
+    s = model.dims
+    return roofline.kv_bytes_per_token(s.n_layer, s.n_head_kv, s.head_dim)
+
+
+def decode_ceiling_tok_s(machine: Machine, model: Model, depth_tokens: float = 0) -> float:
+    """First-order decode ceiling of a machine for a model at a depth [tok/s]."""
+    read = roofline.step_bytes(model.file_bytes(), depth_tokens, kv_token_bytes(model))
+    return roofline.decode_ceiling_tok_s(machine.specs.memory_bandwidth.si, read)
+
+
+def prefill_ceiling_tok_s(machine: Machine, model: Model) -> float | None:
+    """First-order prefill ceiling [tok/s]; None where no compute roof is known."""
+    peak = machine.specs.peak_compute
+    return roofline.prefill_ceiling_tok_s(peak.si, model.param_count()) if peak else None
+
+
+def prefill_depth_ratio(model: Model, depth_tokens: float) -> float:
+    """First-order prefill rate at a depth over the rate at depth 0 (fraction).
+
+    Ignores: attention within the prompt itself, in both.
+    """
+    s = model.dims
+    weights = 2 * model.param_count()
+    attention = roofline.attention_flops_per_token(s.n_layer, s.n_head, s.head_dim, depth_tokens)
+    return weights / (weights + attention)
+
+
+def decode_depth_ratio(model: Model, depth_tokens: float) -> float:
+    """First-order decode rate at a depth over the rate at depth 0 (fraction)."""
+    return roofline.depth_ratio(model.file_bytes(), depth_tokens, kv_token_bytes(model))
+
+
+def _digits(value: float, n: int = 4) -> float:
+    """A number with n significant digits: what is inked is what a reader can retype."""
+    return float(f"{value:.{n}g}")
+
+
+def _spec(name: str, quantity: Quantity, machine: Machine) -> Input:
+    source = machine.sources[quantity.source]
+    return Input(name=name, value=quantity.value, unit=quantity.unit, source=f"{source.title} ({source.kind})")
+
+
+def _size(model: Model) -> Input:
+    how = "published" if model.file_size else "sum of the tensor table"
+    return Input(name=f"bytes of {model.id}", value=_digits(model.file_bytes() / 1e9, 6), unit="GB", source=how)
+
+
+def derive(machine: Machine, models: dict[str, Model], targets: list[Target], cpu_control: set[str]) -> list[Prediction]:
+    """The predictions the specs make about a plan's tests, in the plan's order.
+
+    Args:
+        targets: the tests about to be run
+        cpu_control: names of experiments that switch the GPU off
+
+    Ratios are over the first test of the same kind at depth 0 (the experiment's own, else the
+    first one of the plan). A test no rule speaks about gets no prediction.
+    """
+    found: list[Prediction] = []
+    for target in targets:
+        found += _about(machine, models[target.model], target, _reference(targets, target), models, cpu_control)
+    return found
+
+
+def _reference(targets: list[Target], target: Target) -> Target | None:
+    """The test a ratio is over: same kind, depth 0, own experiment before the plan's first."""
+    alike = [t for t in targets if t.test == target.test and t.depth == 0 and t != target]
+    own = [t for t in alike if t.experiment == target.experiment]
+    earlier = [t for t in alike if targets.index(t) < targets.index(target)]
+    return (own + earlier + [None])[0] if target.depth else (earlier + [None])[0]
+
+
+def _about(
+    machine: Machine, model: Model, of: Target, over: Target | None, models: dict[str, Model], cpu_control: set[str]
+) -> list[Prediction]:
+    decode = of.test.startswith("tg")
+    name = f"{of.experiment}-{of.test}" + (f"-d{of.depth}" if of.depth else "")
+    what = "Decode rate" if decode else "Prefill rate"
+    if of.experiment in cpu_control:
+        if over is None:
+            return []
+        word, why = ("falls", "Day 1: CPU cores alone could not pull the whole bus") if decode else (
+            "craters", "most of the compute is switched off")
+        return [Prediction(id=name, quantity=f"{what}, CPU only", kind="direction", as_written=word, direction=word,
+                           unit="1", because=why, of=of, over=over)]
+    if over is None:
+        return _roof(machine, model, of, decode, name, what)
+    if of.depth:
+        words, value, formula, why, inputs = _depth(model, of, decode, what)
+    elif of.model != over.model:
+        words, value, formula, why, inputs = _format(model, models[over.model], decode, what)
+    else:
+        return []
+    return [
+        Prediction(id=name, quantity=words, kind="ratio", as_written=f"{_digits(value, 3)}", value=_digits(value),
+                   unit="1", because=why, of=of, over=over, formula=formula, inputs=inputs)
+    ]
+
+
+def _depth(model: Model, of: Target, decode: bool, what: str) -> tuple[str, float, str, str, list[Input]]:
+    words = f"{what} at depth {of.depth} over depth 0"
+    if decode:
+        kv = Input(name="KV per token", value=kv_token_bytes(model), unit="B", source="2 x L x Hkv x D x 2 B")
+        why = "the KV cache is read beside the weights"
+        return words, decode_depth_ratio(model, of.depth), "W / (W + d x KV)", why, [_size(model), kv]
+    why = "attention is computed beside the weights"
+    inputs = [Input(name="parameters", value=model.param_count(), unit="params", source="tensor table")]
+    return words, prefill_depth_ratio(model, of.depth), "2P / (2P + 4 x L x H x D x d)", why, inputs
+
+
+def _format(model: Model, reference: Model, decode: bool, what: str) -> tuple[str, float, str, str, list[Input]]:
+    words = f"{what}, {model.quant} over {reference.quant}"
+    if decode:
+        why = "decode reads the file, so rates go as file sizes"
+        value = reference.file_bytes() / model.file_bytes()
+        return words, value, "W(reference) / W", why, [_size(reference), _size(model)]
+    return words, 1.0, "1", "FLOPs do not care how weights are stored", []
+
+
+def _roof(machine: Machine, model: Model, of: Target, decode: bool, name: str, what: str) -> list[Prediction]:
+    """A ceiling, and Day 1's rule of thumb beneath it."""
+    if decode:
+        roof = decode_ceiling_tok_s(machine, model, of.depth)
+        formula, inputs = "BW / W", [_spec("bandwidth", machine.specs.memory_bandwidth, machine), _size(model)]
+        why = "every weight is read once per token"
+    else:
+        known = prefill_ceiling_tok_s(machine, model)
+        peak = machine.specs.peak_compute
+        if known is None or peak is None:
+            return []
+        roof, formula = known, "F / 2P"
+        inputs = [_spec(f"peak {peak.precision}", peak, machine),
+                  Input(name="parameters", value=model.param_count(), unit="params", source="tensor table")]
+        why = "2 FLOPs per parameter and token"
+    low, high = (_digits(roof * share) for share in RULE_OF_THUMB)
+    return [
+        Prediction(id=f"{name}-ceiling", quantity=f"{what}, ceiling", kind="ceiling", as_written=f"{_digits(roof)} tok/s",
+                   value=_digits(roof), unit="tok/s", because=why, of=of, formula=formula, inputs=inputs),
+        Prediction(id=f"{name}-range", quantity=what, kind="interval", as_written=f"{low} to {high} tok/s", low=low, high=high,
+                   unit="tok/s", because=RULE_SOURCE, of=of, formula=f"0.7 to 0.9 x {formula}", inputs=inputs),
+    ]
+
+
+def exact_decode_bytes(model: Model, depth_tokens: int = 0, n_gen: int = 0) -> float:
+    """Bytes one decode step really streams, padded KV cells included [B]."""
+    cells = work.kv_cells(depth_tokens, n_gen) if n_gen else float(depth_tokens)
+    return work.decode_weight_bytes(model.table()) + cells * kv_token_bytes(model)
+
+
+def exact_prefill_flops_per_token(model: Model, n_prompt: int, depth_tokens: int = 0) -> float:
+    """FLOPs a prompt token really costs, attention and head included [FLOP]."""
+    return work.prefill_flops(model.table(), model.dims, n_prompt, depth_tokens) / n_prompt

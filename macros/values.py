@@ -1,0 +1,157 @@
+"""A number as the pages print it: value, unit, what kind of number it is, where it comes from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup, escape
+
+from macros import units
+
+THIN = "\u202f"  # narrow no-break space: a value and its unit never part
+KINDS = ("predicted", "measured", "derived", "spec")
+
+
+def number(x: float, decimals: int) -> str:
+    """A number with true minus and thousands separators.
+
+    >>> number(-0.3640, 2), number(27771.2, 0)
+    ('−0.36', '27,771')
+
+    Raises:
+        ValueError: not a finite number; a page never prints nan.
+    """
+    if not math.isfinite(x):
+        raise ValueError(f"not a finite number; got {x}")
+    text = f"{x:,.{decimals}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", "−")
+
+
+def decimals_for(x: float, significant: int = 3) -> int:
+    """Decimals that show this many significant digits (none past the point for large numbers).
+
+    >>> decimals_for(23.857), decimals_for(589824), decimals_for(0.8064)
+    (1, 0, 3)
+    """
+    if x == 0:
+        return 0
+    return max(0, significant - 1 - math.floor(math.log10(abs(x))))
+
+
+def sigma_decimals(mean: float, sigma: float) -> int:
+    """Decimals the standard deviation supports: its first two digits, at most two decimals.
+
+    Rates under 1 may show one decimal more for each leading zero.
+
+    >>> sigma_decimals(20.80, 0.05), sigma_decimals(226.7, 7.47), sigma_decimals(0.806, 0.016)
+    (2, 1, 3)
+    """
+    if sigma == 0:
+        return decimals_for(mean, 4)
+    cap = 2 if mean >= 1 else 2 + max(0, -math.floor(math.log10(mean)))
+    return min(cap, decimals_for(sigma, 2))
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number on a page. `str()` is HTML, `.text` is plain, `.si` goes into formulas.
+
+    Args:
+        n: the number, in `unit`
+        unit: unit as printed ("tok/s", "GB/s", "%", "×", "" for a bare number)
+        kind: predicted (ink), measured, derived (computed afterwards) or spec (a source's figure)
+        sigma: sample standard deviation, same unit
+        decimals: digits past the point; by default what sigma supports, else 3 significant
+        how: formula, inputs, run, source: what a reader needs to re-derive it
+        href: where it is documented, relative to the page
+    """
+
+    n: float
+    unit: str
+    kind: str
+    sigma: float | None = None
+    decimals: int | None = None
+    how: str = ""
+    href: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"unknown kind of value; got {self.kind!r}; known: {', '.join(KINDS)}")
+        if isinstance(self.n, bool) or not isinstance(self.n, (int, float)) or not math.isfinite(self.n):
+            raise ValueError(f"not a finite number; got {self.n!r} ({self.how})")
+
+    @property
+    def si(self) -> float:
+        """The number in its base unit (fractions for %)."""
+        if self.unit == "%":
+            return self.n / 100
+        return units.to_si(self.n, self.unit) if self.unit in units.UNITS else self.n
+
+    def to(self, unit: str, decimals: int | None = None) -> Value:
+        """The same value in another unit of its dimension."""
+        if units.dimension(unit) != units.dimension(self.unit):
+            raise ValueError(f"cannot print {self.unit} as {unit}")
+        factor = units.to_si(1, self.unit) / units.to_si(1, unit)
+        sigma = None if self.sigma is None else self.sigma * factor
+        return replace(self, n=self.n * factor, sigma=sigma, unit=unit, decimals=decimals)
+
+    def d(self, decimals: int) -> Value:
+        """The same value with this many digits past the point."""
+        return replace(self, decimals=decimals)
+
+    @property
+    def mean(self) -> Value:
+        """The same value without its sigma."""
+        shown = self.decimals if self.decimals is not None else self._decimals()
+        return replace(self, sigma=None, decimals=shown)
+
+    def _decimals(self) -> int:
+        if self.decimals is not None:
+            return self.decimals
+        if self.sigma is not None:
+            return sigma_decimals(self.n, self.sigma)
+        return decimals_for(self.n)
+
+    @property
+    def bare(self) -> str:
+        """The number without its unit: "20.80 ± 0.05"."""
+        text = number(self.n, self._decimals())
+        if self.sigma is not None:
+            text += f"\u00a0±\u00a0{number(self.sigma, self._decimals())}"
+        return text
+
+    @property
+    def text(self) -> str:
+        """Plain text: "20.80 ± 0.05 tok/s", "87 %", "1.73×"."""
+        if not self.unit:
+            return self.bare
+        return self.bare + ("×" if self.unit == "×" else THIN + self.unit)
+
+    def __html__(self) -> str:
+        data = f'<data value="{self.n!r}"'
+        title = f' title="{escape(self.how)}"' if self.how else ""
+        if self.href:
+            return f'<a class="v {self.kind}" href="{escape(self.href)}"{title}>{data}>{escape(self.text)}</data></a>'
+        return f'{data} class="v {self.kind}"{title}>{escape(self.text)}</data>'
+
+    def __str__(self) -> str:
+        return self.__html__()
+
+
+def percent(fraction: float, kind: str = "derived", decimals: int | None = None, **rest: str) -> Value:
+    """A fraction as a percentage.
+
+    >>> percent(0.8716).text
+    '87.2\u202f%'
+    """
+    return Value(fraction * 100, "%", kind, decimals=decimals, **rest)  # type: ignore[arg-type]
+
+
+def verdict_html(word: str) -> Markup:
+    """A verdict with its mark; colour never stands alone."""
+    good, bad = ("held", "unbroken"), ("missed", "broken")
+    mark, css = ("●", "held") if word in good else ("✕", "missed") if word in bad else ("○", "undecided")
+    return Markup('<span class="verdict {}">{} {}</span>').format(css, mark, word)
