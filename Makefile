@@ -1,0 +1,73 @@
+# Inklab: predict in ink, measure, publish both. `make help` lists what there is.
+# Works with GNU make 3.81, the one macOS has.
+
+# What a user may set, on the command line or in the environment. Values reach the programs
+# through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
+# $(value) keeps make itself from expanding them.
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON
+
+define pass
+ifneq ($$(origin $(1)),undefined)
+override $(1) := $$(value $(1))
+export $(1)
+endif
+endef
+$(foreach name,$(PASSED),$(eval $(call pass,$(name))))
+
+SETUP := "$${PYTHON:-python3}" bench/setup.py
+RUN := .venv/bin/python
+LOCK := .venv/bin/python -m uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -q
+
+export PYTHONNOUSERSITE := 1
+# Material for MkDocs advertises its successor before every build.
+export NO_MKDOCS_2_WARNING := 1
+
+.PHONY: all bench site serve check test lock schema clean clean-all help
+.NOTPARALLEL:
+.DEFAULT_GOAL := all
+
+all: bench site ## bench this machine, build the site, show predicted against measured (the default)
+	@$(RUN) -m bench report
+	@echo "The report: site/index.html. To read it in a browser: make serve"
+
+bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= BACKEND=
+	@$(SETUP) bench
+	@$(RUN) -m bench run
+
+site: ## build the site into site/ (needs no compiler and no engine)
+	@$(SETUP) site
+	@$(RUN) -m mkdocs build
+
+serve: ## build the site and serve it on this machine, rebuilt at every change
+	@$(SETUP) site
+	@$(RUN) -m mkdocs serve
+
+check: ## check all of labdata/
+	@$(SETUP) site
+	@$(RUN) -m bench check
+
+test: ## run the whole test suite
+	@$(SETUP) test
+	@$(RUN) -m pytest
+
+lock: ## pin the newest versions of all packages, with hashes, into lock/
+	@$(SETUP) venv
+	@$(RUN) -m pip install -q uv
+	@mkdir -p lock .cache && rm -f .cache/all.txt lock/*.txt
+	@$(LOCK) --all-extras -o .cache/all.txt
+	@$(LOCK) --extra site -c .cache/all.txt -o lock/site.txt
+	@$(LOCK) --extra bench -c .cache/all.txt -o lock/bench.txt
+	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
+
+schema: ## write the JSON Schema files that editors check labdata/ with
+	@$(SETUP) site
+	@$(RUN) -m macros.labdata schema
+
+clean: ## remove what was built: site/ and .cache/
+	@rm -rf site .cache
+
+clean-all: clean ## remove .venv too (built engines stay in the user's cache)
+	@rm -rf .venv
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

@@ -1,0 +1,213 @@
+"""Set-up: `python3 bench/setup.py venv|site|bench|test` makes .venv ready for one job.
+
+Standard library only, and it starts on any Python 3, to be able to say that 3.11 is needed.
+Done again with nothing changed it does nothing, in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NEEDED = (3, 11)
+
+if sys.version_info < NEEDED:
+    newer = [name for name in ("python3.11", "python3.12", "python3.13", "python3.14") if shutil.which(name)]
+    hint = ("make PYTHON=" + newer[-1]) if newer else "install one and name it with make PYTHON=…"
+    sys.exit("error: Python {}.{} or newer needed; this is {}.{}; {}".format(*NEEDED, *sys.version_info[:2], hint))
+
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # run as a file: import siblings as bench.…, as everyone else does
+
+from bench import build, progress  # noqa: E402
+from bench.progress import SetupError  # noqa: E402
+
+VENV = ROOT / ".venv"
+LOG = "setup.log"
+# What each job needs, in order. "engine" is llama-cpp-python, built here; the rest are lock files.
+JOBS = {
+    "venv": (),
+    "site": ("site",),
+    "bench": ("bench", "engine"),
+    "test": ("site", "bench", "dev", "engine"),
+}
+# Disk that a part takes while it is made [B], measured on Linux x86-64 and rounded up.
+DISK_BYTES = {"site": 450e6, "bench": 500e6, "engine": 800e6, "dev": 20e6}
+
+
+def python(venv):
+    """The environment's interpreter."""
+    return venv / "bin" / "python"
+
+
+def sha256(path):
+    """A file's hash."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def inputs(part, root, env):
+    """All that decides what `part` installs; unchanged inputs mean nothing to do."""
+    facts = {"part": part, "root": str(root)}
+    if part == "engine":
+        pinned = build.requirement((root / "lock" / "bench.txt").read_text(encoding="utf-8"), "llama-cpp-python")
+        return {**facts, "pinned": pinned, **build.fingerprint(env)}
+    return {**facts, "lock": sha256(root / "lock" / f"{part}.txt")}
+
+
+def stamp_path(venv, part):
+    """Where a part's stamp lies."""
+    return venv / f"inklab-{part}.json"
+
+
+def read_stamp(venv, part):
+    """A part's stamp, or {} if it was never finished."""
+    try:
+        return json.loads(stamp_path(venv, part).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def write_stamp(venv, part, facts, **extra):
+    """Say that a part is whole; written last, and at once or not at all."""
+    temporary = stamp_path(venv, part).with_suffix(".tmp")
+    temporary.write_text(json.dumps({"inputs": facts, **extra}, indent=1), encoding="utf-8")
+    os.replace(temporary, stamp_path(venv, part))
+
+
+def venv_facts(root):
+    """What .venv was made from; a moved checkout or another Python makes it anew."""
+    return {"part": "venv", "root": str(root)}
+
+
+def venv_whole(venv, root, env):
+    """Is .venv finished, in its place, and of the Python that was asked for?"""
+    stamp = read_stamp(venv, "venv")
+    if not python(venv).exists() or stamp.get("inputs") != venv_facts(root):
+        return False
+    # Only a PYTHON= that somebody typed replaces a working .venv; another `python3` on the PATH
+    # of another terminal does not.
+    return not env.get("PYTHON") or stamp.get("python") == list(sys.version_info[:2])
+
+
+def make_venv(venv, root):
+    """Create .venv from nothing; what an interrupted set-up left goes first."""
+    if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
+        name = "python{}.{}-venv".format(*sys.version_info[:2])
+        raise SetupError(f"this Python cannot make virtual environments; Debian and Ubuntu: apt install {name}")
+    shutil.rmtree(venv, ignore_errors=True)
+    progress.run("Creating .venv", [sys.executable, "-m", "venv", str(venv)])
+    write_stamp(venv, "venv", venv_facts(root), python=list(sys.version_info[:2]))
+
+
+def locked_packages(lock_text):
+    """A lock file as {name==version: its lines}."""
+    blocks = re.findall(r"^([\w.-]+==[^\s;\\]+)(.*(?:\n[ \t]+.*)*)", lock_text, re.M)
+    return {pin: pin + rest + "\n" for pin, rest in blocks}
+
+
+def install_lock(venv, root, part, env):
+    """Install one lock file: hashes checked, nothing beyond it, nothing built from source."""
+    packages = locked_packages((root / "lock" / f"{part}.txt").read_text(encoding="utf-8"))
+    wanted = {pin: text for pin, text in packages.items() if not pin.startswith("llama-cpp-python==")}
+    chosen = venv / f"{part}.txt"
+    chosen.write_text("".join(wanted.values()), encoding="utf-8")
+    site_packages = next(venv.glob("lib/python3*/site-packages"))
+    before = len(list(site_packages.glob("*.dist-info")))
+    seen = {"collected": 0, "total": len(wanted)}
+
+    def on_line(step, line):
+        # pip names each package once when it fetches it; unpacking is then counted on disk
+        seen["total"] -= line.startswith("Ignoring ")
+        seen["collected"] += line.startswith(("Collecting ", "Requirement already satisfied"))
+        step.count(seen["collected"], 2 * seen["total"])
+
+    def poll(step):
+        unpacked = len(list(site_packages.glob("*.dist-info"))) - before
+        step.count(seen["collected"] + unpacked, 2 * seen["total"])
+
+    progress.run(
+        f"Installing {part} packages",
+        [str(python(venv)), "-m", "pip", "install", "--require-hashes", "--no-deps", "--only-binary=:all:",
+         "--no-compile", "--progress-bar=off", "--disable-pip-version-check", "--retries=2", "-r", str(chosen)],
+        on_line=on_line, poll=poll, env=env, log=venv / LOG)
+
+
+def install_engine(venv, root, env):
+    """Build the engine, or take the wheel already built for exactly this, and install it."""
+    lock_text = (root / "lock" / "bench.txt").read_text(encoding="utf-8")
+    path, key, backend = build.wheel(env, str(python(venv)), lock_text, venv / LOG)
+    progress.run(
+        f"Installing the engine ({backend.name})",
+        [str(python(venv)), "-m", "pip", "install", "--no-deps", "--no-index", "--force-reinstall",
+         "--disable-pip-version-check", str(path)], env=env, log=venv / LOG)
+    return {"key": key, "backend": backend.name}
+
+
+def check_disk(root, parts):
+    """Raises SetupError if the disk cannot hold what is missing: said before it starts."""
+    needed, free = sum(DISK_BYTES[part] for part in parts), shutil.disk_usage(root).free
+    if free < needed:
+        raise SetupError(f"disk: set-up needs about {needed / 1e9:.1f} GB; {free / 1e9:.1f} GB are free in {root}")
+
+
+def set_up(job, env, root=ROOT, venv=VENV):
+    """Make .venv ready for a job.
+
+    Raises:
+        SetupError: with the reason in one line. A later call starts over where this one failed.
+    """
+    if job not in JOBS:
+        raise SetupError(f"job: unknown; got {job!r}; known: {', '.join(JOBS)}")
+    whole = venv_whole(venv, root, env) and not (venv / "inklab-busy").exists()
+    wanted = {part: inputs(part, root, env) for part in JOBS[job]}
+    missing = [p for p, facts in wanted.items() if not whole or read_stamp(venv, p).get("inputs") != facts]
+    if whole and not missing:
+        return
+    check_disk(root, missing)
+    if "engine" in missing:
+        build.detect_backend(env, shutil.which, build.system_name())  # fail now, not after downloads
+        build.compilers(env)
+    if not whole:
+        make_venv(venv, root)
+    for part in missing:
+        stamp_path(venv, part).unlink(missing_ok=True)
+        # Whoever is stopped half-way through pip leaves this behind, and .venv is made anew.
+        (venv / "inklab-busy").touch()
+        if part == "engine":
+            facts = install_engine(venv, root, env)
+        else:
+            facts = {}
+            install_lock(venv, root, part, env)
+        (venv / "inklab-busy").unlink()
+        write_stamp(venv, part, wanted[part], **facts)
+
+
+def main(argv):
+    """Run one job; prints one line and returns 1 on failure."""
+    try:
+        if os.name != "posix":
+            raise SetupError("Linux and macOS only; on Windows use WSL")
+        set_up(argv[0] if len(argv) == 1 else " ".join(argv), dict(os.environ))
+    except SetupError as error:
+        for line in error.tail[-12:]:
+            print("    " + line, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nerror: set-up interrupted; run it again to finish", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
