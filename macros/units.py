@@ -18,7 +18,9 @@ UNITS: dict[str, tuple[str, float]] = {
     "TB/s": ("bytes_s", 1e12),
     "GFLOP/s": ("flops_s", 1e9),
     "TFLOP/s": ("flops_s", 1e12),
+    "GFLOP": ("flops", 1e9),
     "params": ("params", 1.0),
+    "billion": ("params", 1e9),
     "tok/s": ("tok_s", 1.0),
     "1": ("ratio", 1.0),
 }
@@ -41,7 +43,7 @@ def to_si(value: float, unit: str) -> float:
 
 
 def dimension(unit: str) -> str:
-    """The dimension of a unit ("bytes", "bytes_s", "flops_s", "params", "tok_s", "ratio")."""
+    """The dimension of a unit ("bytes", "bytes_s", "flops_s", ...)."""
     if unit not in UNITS:
         raise ValueError(f"unknown unit; got {unit!r}; known: {', '.join(UNITS)}")
     return UNITS[unit][0]

@@ -1,0 +1,140 @@
+"""Inklab's macros. Glue only: what a page can call, each a line or two over the modules below.
+
+Siblings are imported inside the functions, so that `import macros.roofline` loads neither
+Altair nor MkDocs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+_book: Any = None
+
+
+def current_book() -> Any:
+    """The Book of the build under way."""
+    return _book
+
+
+def define_env(env: Any) -> None:
+    """Called by mkdocs-macros once a build."""
+    global _book
+    from macros import compare, exhibits, labdata, mathml, narrative, pages, roofline, values
+
+    lab = labdata.load()
+    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])))
+    pages.REPOSITORY = env.conf.get("repo_url") or ""
+
+    for function in vars(roofline).values():
+        if callable(function) and getattr(function, "__module__", "") == roofline.__name__:
+            env.macro(function)
+    for function in (book.machine, book.model, book.measured, book.inked, book.score, book.tally):
+        env.macro(function)
+    env.macro(mathml.equation)
+    env.macro(mathml.frac)
+    env.macro(mathml.product, "times_")
+    env.macro(mathml.product)
+    env.macro(mathml.total)
+
+    @env.macro
+    def derived(n: float, unit: str, how: str, decimals: int | None = None) -> Any:
+        return values.Value(n, unit, "derived", decimals=decimals, how=how)
+
+    @env.macro
+    def predicted(n: float, unit: str, how: str, decimals: int | None = None) -> Any:
+        return values.Value(n, unit, "predicted", decimals=decimals, how=how)
+
+    @env.macro
+    def percent(fraction: float, how: str, decimals: int | None = None) -> Any:
+        return values.percent(fraction, how=how, decimals=decimals)
+
+    @env.macro
+    def times(ratio: float, how: str, decimals: int | None = None) -> Any:
+        return values.Value(ratio, "×", "derived", decimals=decimals, how=how)
+
+    @env.macro
+    def seal(ink: str) -> str:
+        return exhibits.seal(book, ink)
+
+    @env.macro
+    def ink_table(ink: str, id: str, caption: str) -> str:
+        return exhibits.ink_table(book, compare.scores(lab, ink), id, caption)
+
+    @env.macro
+    def ratio_figure(ink: str, id: str, caption: str) -> str:
+        return exhibits.ratio_figure(book, compare.scores(lab, ink), id, caption)
+
+    @env.macro
+    def results_table(machine: str, runs: list[str], id: str, caption: str) -> str:
+        return exhibits.results_table(book, [book.run(f"{machine}/{name}") for name in runs], id, caption)
+
+    def deep(run: str, test: str, model: str | None) -> tuple[Any, str]:
+        document = book.run(run)
+        return document, model or next((r.model for r in document.results if r.test == test and r.depth), "")
+
+    @env.macro
+    def depth_figure(run: str, id: str, caption: str, test: str = "tg128", model: str | None = None, anchor: str | None = None) -> str:
+        document, name = deep(run, test, model)
+        base = book.result(anchor, test) if anchor else None
+        return exhibits.depth_figure(book, document, test, name, id, caption, base)
+
+    @env.macro
+    def sweep_table(run: str, id: str, caption: str, test: str = "tg128", model: str | None = None, anchor: str | None = None) -> str:
+        document, name = deep(run, test, model)
+        base = book.result(anchor, test) if anchor else None
+        return exhibits.sweep_table(book, document, test, name, id, caption, base)
+
+    @env.macro
+    def bandwidth_figure(entries: list, id: str, caption: str, test: str = "tg128") -> str:
+        found = [(label, book.run(run), book.result(run, test, 0, model)) for label, run, model in entries]
+        return exhibits.bandwidth_figure(book, found, id, caption)
+
+    @env.macro
+    def machine_page(name: str) -> str:
+        return pages.machine_page(book, name)
+
+    @env.macro
+    def machine_index() -> str:
+        return pages.machine_index(book)
+
+    @env.macro
+    def machine_cards() -> str:
+        return pages.machine_cards(book)
+
+    @env.macro
+    def day_index() -> str:
+        return pages.day_index(book)
+
+    @env.macro
+    def rules() -> dict:
+        return {
+            "tolerance": values.percent(compare.TOLERANCE, "spec", 0),
+            "noise_sigmas": values.Value(compare.NOISE_SIGMAS, "", "spec", decimals=0),
+            "noisy_sigma": values.percent(compare.NOISY_SIGMA, "spec", 0),
+            "busy_load": values.Value(compare.BUSY_LOAD, "", "spec", decimals=1),
+        }
+
+    @env.macro
+    def verdict_list() -> str:
+        items = (f"<dt>{values.verdict_html(word)}</dt><dd>{why}</dd>" for word, why in compare.VERDICTS.items())
+        return f'<dl class="verdicts">{"".join(items)}</dl>'
+
+
+def _days(docs: Path) -> list:
+    """Every page under docs/days whose front matter says which day it is."""
+    from mkdocs.utils.meta import get_data
+
+    from macros.narrative import Day
+
+    found = []
+    for path in sorted(docs.glob("days/*.md")):
+        _, meta = get_data(path.read_text(encoding="utf-8"))
+        if "day" in meta:
+            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/"))
+    return sorted(found, key=lambda day: day.number)
+
+
+def on_pre_page_macros(env: Any) -> None:
+    """Called before each page: links start from it, figures count from one."""
+    _book.turn_to(env.page.url)

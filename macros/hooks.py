@@ -1,0 +1,29 @@
+"""MkDocs' events: machine pages in, CSV and fonts out. The only other module that knows MkDocs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add a page for every machine in labdata/; no file is written into docs/."""
+    from mkdocs.structure.files import File
+
+    from macros import labdata, pages
+
+    for machine in labdata.load().machines.values():
+        files.append(File.generated(config, f"machines/{machine.id}.md", content=pages.stub(machine)))
+    return files
+
+
+def on_post_build(config: Any) -> None:
+    """Write what the pages registered: CSV files, and the fonts subset to what the site prints."""
+    from macros import current_book, fonts
+
+    site = Path(config["site_dir"])
+    for address, text in current_book().files.items():
+        path = site / address
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    fonts.build_fonts(site / "assets" / "fonts")

@@ -1,0 +1,60 @@
+"""Equations as MathML from words and Values: no math JavaScript on the page."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from macros.values import Value
+
+OPERATORS = {"=", "×", "·", "+", "−", "≈", "≤", "≥", "<", ">", "→", "(", ")", ","}
+Part = Value | Markup | str | int | float
+
+
+def term(part: Part) -> Markup:
+    """One part of an equation: an operator, words, a Value with its unit, or ready MathML."""
+    if isinstance(part, Value):
+        unit = "" if part.unit in ("", "×") else Markup("<mspace width='0.2em'/><mtext>{}</mtext>").format(part.unit)
+        return Markup('<mrow class="{}"><mn>{}</mn>{}</mrow>').format(part.kind, part.bare + ("×" if part.unit == "×" else ""), unit)
+    if isinstance(part, Markup):
+        return part
+    text = str(part)
+    if text in OPERATORS:
+        return Markup("<mo>{}</mo>").format(text)
+    if len(text) == 1 and text.isalpha():
+        return Markup("<mi>{}</mi>").format(text)
+    if text.replace(".", "").replace(",", "").isdigit():
+        return Markup("<mn>{}</mn>").format(text)
+    return Markup("<mtext>{}</mtext>").format(text)
+
+
+def _row(*parts: Part) -> Markup:
+    return Markup("<mrow>{}</mrow>").format(Markup("").join(term(p) for p in parts))
+
+
+def frac(above: Part, below: Part) -> Markup:
+    """A fraction."""
+    return Markup("<mfrac>{}{}</mfrac>").format(_row(above), _row(below))
+
+
+def product(*factors: Part) -> Markup:
+    """Factors joined by ×."""
+    parts: list[Part] = []
+    for factor in factors:
+        parts += ["×", factor]
+    return _row(*parts[1:])
+
+
+def total(*terms: Part) -> Markup:
+    """Terms joined by +."""
+    parts: list[Part] = []
+    for one in terms:
+        parts += ["+", one]
+    return _row(*parts[1:])
+
+
+def equation(*parts: Part) -> Markup:
+    """A displayed equation, on one line so that Markdown leaves it alone."""
+    body = Markup("").join(term(p) for p in parts)
+    return Markup('<div class="formula"><math display="block">{}</math></div>').format(body)
+
+

@@ -1,0 +1,349 @@
+"""What a page can name: machines, models, measurements, ink and scores, as Values.
+
+One Book per build; `page` says where links start from. Every method ends in a Value or in
+one line of HTML, so a number on a page is one expression away from labdata/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from posixpath import relpath
+
+from markupsafe import Markup
+
+from macros import compare, predict, roofline, work
+from macros.compare import Measured, Score
+from macros.labdata import Lab
+from macros.schema import Machine, Model, Prediction, Quantity, Result, Run
+from macros.values import Value, percent, verdict_html
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day's page, from its front matter (`day`, `title`, `question`, `ink`)."""
+
+    number: int
+    title: str
+    question: str
+    ink: str
+    address: str
+
+
+@dataclass
+class Book:
+    """The lab as seen from the page being rendered.
+
+    Args:
+        here: the page's address below the site's root ("days/01-local-inference/")
+        days: the days' pages, in order
+        counts: numbered figures and tables so far on this page
+        files: CSV files to publish, by address below the root
+    """
+
+    lab: Lab
+    here: str = ""
+    days: list[Day] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def turn_to(self, here: str) -> None:
+        """Begin a page: links start from it, figures count from one."""
+        self.here, self.counts = here, {}
+
+    def link(self, target: str) -> str:
+        """A relative link to an address below the site's root, fragment kept."""
+        path, _, fragment = target.partition("#")
+        start = self.here if self.here.endswith("/") or not self.here else self.here.rpartition("/")[0]
+        relative = relpath(path or ".", start or ".") + ("/" if path.endswith("/") or not path else "")
+        return relative + (f"#{fragment}" if fragment else "")
+
+    def number(self, kind: str) -> int:
+        """The next number of a kind ("figure", "table") on this page."""
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        return self.counts[kind]
+
+    def run(self, name: str) -> Run:
+        """A run by "<machine>/<run>"."""
+        return self.lab.get("runs", name)
+
+    def machine(self, name: str) -> MachineView:
+        """A machine's specs as Values."""
+        return MachineView(self, self.lab.get("machines", name))
+
+    def model(self, name: str) -> ModelView:
+        """A model's sizes and dimensions as Values."""
+        return ModelView(self, self.lab.get("models", name))
+
+    def result(self, run: str, test: str, depth: int = 0, model: str | None = None) -> Result:
+        """One result of a run."""
+        machine, _, name = run.partition("/")
+        return compare.result_of(self.lab, machine, name, test, depth, model)
+
+    def measured(self, run: str, test: str, depth: int = 0, model: str | None = None) -> Value:
+        """A measured rate with its sigma [tok/s].
+
+        Raises:
+            LabError: no such test.
+            ValueError: the test failed; a page never prints a stand-in.
+        """
+        r = self.result(run, test, depth, model)
+        m = compare.rate(r)
+        if m is None:
+            raise ValueError(f"labdata/runs/{run}.yml: {test} @ {depth} was not measured: {r.failed}")
+        machine, _, name = run.partition("/")
+        how = f"{test}" + (f" at depth {depth}" if depth else "") + f", {r.model}, {r.backend}, mean ± σ of {m.n}; run {name}"
+        return Value(m.mean, "tok/s", "measured", sigma=m.sigma, how=how, href=self.link(f"machines/{machine}/#run-{name}"))
+
+    def inked(self, ink: str, name: str) -> Value | InkedText:
+        """A prediction as it was inked."""
+        p = self.lab.prediction(ink, name)
+        return inked_value(p, how=f'inked: "{p.as_written}", because {p.because}', href=self.ink_href(ink))
+
+    def ink_href(self, ink: str) -> str:
+        """Where an ink is shown: the day's page for the lab's own, the machine's for derived ink."""
+        document = self.lab.get("inks", ink)
+        days = {day.ink: day.address for day in self.days}
+        return self.link(f"{days.get(ink, f'machines/{document.machine}/')}#ink")
+
+    def score(self, ink: str, name: str) -> ScoreView:
+        """A prediction with its measurement and verdict."""
+        return ScoreView(self, compare.score(self.lab, ink, name))
+
+    def tally(self, ink: str) -> str:
+        """The score in words: "5 held, 3 missed, 1 ceiling unbroken"."""
+        return tally_words(compare.scores(self.lab, ink))
+
+
+def tally_words(scores: list[Score]) -> str:
+    """How many predictions got each verdict, in words; verdicts on ceilings are named as such."""
+    counted = compare.tally(scores)
+    order = ["held", "missed", "undecided", "unbroken", "broken", "not measured"]
+    words = []
+    for word in (w for w in order if w in counted):
+        n = counted[word]
+        ceiling = f"ceiling{'s' if n > 1 else ''} " if word in ("unbroken", "broken") else ""
+        words.append(f"{n} {ceiling}{word}")
+    return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class InkedText:
+    """An inked prediction that is not one number: an interval, or a direction."""
+
+    text: str
+    how: str = ""
+    href: str = ""
+    low: Value | None = None
+    high: Value | None = None
+
+    def __html__(self) -> str:
+        return Markup('<a class="v predicted" href="{}" title="{}">{}</a>').format(self.href, self.how, self.text)
+
+    def __str__(self) -> str:
+        return self.__html__()
+
+
+def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
+    """A prediction as printed: numbers as inked, ratios as %, intervals as low–high, directions in words."""
+    if p.kind == "direction":
+        return InkedText(str(p.direction), how, href)
+    unit = "%" if p.unit == "1" else p.unit
+    scale = 100 if unit == "%" else 1
+
+    def value(x: float) -> Value:
+        return Value(x * scale, unit, "predicted", decimals=_as_typed(x * scale), how=how, href=href)
+
+    if p.kind == "interval":
+        low, high = value(p.low), value(p.high)  # type: ignore[arg-type]
+        shown = max(low.decimals or 0, high.decimals or 0)
+        low, high = low.d(shown), high.d(shown)
+        return InkedText(f"{low.bare}–{high.text}", how, href, low, high)
+    return value(p.value)  # type: ignore[arg-type]
+
+
+def _as_typed(x: float) -> int:
+    """Decimals of a number as a person typed it: 24 has none, 11.5 has one."""
+    text = f"{round(x, 6):.6f}".rstrip("0")
+    return len(text.partition(".")[2])
+
+
+def measured_value(p: Prediction, m: Measured, how: str = "", href: str = "") -> Value:
+    """What a prediction's target came to, in the prediction's unit (ratios as %)."""
+    scale, unit = (100, "%") if p.unit == "1" else (1, p.unit)
+    sigma = m.sigma * scale or None
+    return Value(m.mean * scale, unit, "measured", sigma=sigma, how=how, href=href)
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """A score's parts as Values."""
+
+    book: Book
+    score: Score
+
+    @property
+    def word(self) -> str:
+        return self.score.verdict
+
+    @property
+    def verdict(self) -> Markup:
+        return verdict_html(self.score.verdict)
+
+    @property
+    def inked(self) -> Value | InkedText:
+        return self.book.inked(self.score.ink, self.score.prediction.id)
+
+    @property
+    def measured(self) -> Value:
+        s = self.score
+        if s.measured is None:
+            raise ValueError(f"labdata/ink/{s.ink}.yml: {s.prediction.id} was not measured")
+        machine = self.book.lab.inks[s.ink].machine
+        where = f"#run-{s.run.id}" if s.run else ""
+        how = f"run {s.run.id}" if s.run else "the model's card"
+        return measured_value(s.prediction, s.measured, how, self.book.link(f"machines/{machine}/{where}"))
+
+    @property
+    def gap(self) -> Value:
+        if self.score.gap is None:
+            raise ValueError(f"labdata/ink/{self.score.ink}.yml: {self.score.prediction.id} has no gap (a direction, or not measured)")
+        return gap_value(self.score.gap)
+
+    @property
+    def utilisation(self) -> Value:
+        if self.score.utilisation is None:
+            raise ValueError(f"labdata/ink/{self.score.ink}.yml: {self.score.prediction.id} is not a measured ceiling")
+        return percent(self.score.utilisation, how="measured / ceiling", decimals=0)
+
+
+def gap_value(fraction: float) -> Value:
+    """A signed gap: whole per cents from 10 %, one digit below, two under 0.1 %."""
+    size = abs(fraction) * 100
+    return percent(fraction, how="measured / predicted − 1", decimals=0 if size >= 9.95 else 1 if size >= 0.095 else 2)
+
+
+@dataclass(frozen=True)
+class MachineView:
+    """A machine's specs as Values of kind spec."""
+
+    book: Book
+    doc: Machine
+
+    @property
+    def name(self) -> str:
+        return self.doc.name
+
+    @property
+    def chip(self) -> str:
+        return self.doc.chip
+
+    @property
+    def page(self) -> str:
+        return self.book.link(f"machines/{self.doc.id}/")
+
+    def _spec(self, q: Quantity, decimals: int | None = None) -> Value:
+        source = self.doc.sources[q.source]
+        how = f"{source.kind}: {source.title}" + (f"; {q.note}" if q.note else "")
+        digits = _as_typed(q.value) if decimals is None else decimals
+        return Value(q.value, q.unit, "spec", decimals=digits, how=how, href=f"{self.page}#specs")
+
+    @property
+    def bandwidth(self) -> Value:
+        return self._spec(self.doc.specs.memory_bandwidth)
+
+    @property
+    def compute(self) -> Value:
+        if self.doc.specs.peak_compute is None:
+            raise ValueError(f"labdata/machines/{self.doc.id}.yml: specs.peak_compute: not known")
+        return self._spec(self.doc.specs.peak_compute)
+
+    @property
+    def compute_other(self) -> Value:
+        others = [o.quantity for o in self.doc.other_values if o.spec == "peak_compute"]
+        if not others:
+            raise ValueError(f"labdata/machines/{self.doc.id}.yml: other_values: no second peak_compute")
+        return self._spec(others[0])
+
+    @property
+    def memory(self) -> Value:
+        return self._spec(self.doc.specs.memory)
+
+    @property
+    def cpu_bandwidth(self) -> Value:
+        if self.doc.specs.cpu_bandwidth is None:
+            raise ValueError(f"labdata/machines/{self.doc.id}.yml: specs.cpu_bandwidth: not known")
+        return self._spec(self.doc.specs.cpu_bandwidth)
+
+    @property
+    def cpu_bandwidth_upper(self) -> Value:
+        q = self.doc.specs.cpu_bandwidth
+        if q is None or q.upper is None:
+            raise ValueError(f"labdata/machines/{self.doc.id}.yml: specs.cpu_bandwidth.upper: not known")
+        return self._spec(q.model_copy(update={"value": q.upper}))
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """A model's sizes and dimensions as Values."""
+
+    book: Book
+    doc: Model
+
+    @property
+    def name(self) -> str:
+        return self.doc.name
+
+    def _of(self, n: float, unit: str, how: str, decimals: int | None = None, kind: str = "spec") -> Value:
+        return Value(n, unit, kind, decimals=decimals, how=how, href=self.book.link(f"machines/#model-{self.doc.id}"))
+
+    @property
+    def file(self) -> Value:
+        how = "file size as published" if self.doc.file_size else "sum of the tensor table"
+        return self._of(self.doc.file_bytes() / 1e9, "GB", how, 2)
+
+    @property
+    def params(self) -> Value:
+        how = "parameters as published" if self.doc.params else "sum of the tensor table"
+        return self._of(self.doc.param_count() / 1e9, "billion", how, 2)
+
+    @cached_property
+    def layers(self) -> Value:
+        return self._of(self.doc.shape.n_layer, "", "layers, config.json")
+
+    @cached_property
+    def heads(self) -> Value:
+        return self._of(self.doc.shape.n_head, "", "query heads, config.json")
+
+    @cached_property
+    def kv_heads(self) -> Value:
+        return self._of(self.doc.shape.n_head_kv, "", "KV heads, config.json")
+
+    @cached_property
+    def head_dim(self) -> Value:
+        return self._of(self.doc.shape.head_dim, "", "head dimension, config.json", 0)
+
+    @property
+    def kv_token(self) -> Value:
+        how = "2 × layers × KV heads × head dim × 2 B"
+        return self._of(predict.kv_token_bytes(self.doc), "B", how, 0, "derived")
+
+    @property
+    def bits(self) -> Value:
+        bits = roofline.effective_bits_per_weight(self.doc.file_bytes(), self.doc.param_count())
+        return self._of(bits, "bits", "8 × file bytes / parameters", 2, "derived")
+
+    @property
+    def body_params(self) -> Value:
+        how = "every matrix but embedding and output head"
+        return self._of(work.body_params(self.doc.table()) / 1e9, "billion", how, 2, "derived")
+
+    def exact_step_bytes(self, depth: int = 0, n_gen: int = 0) -> Value:
+        """Bytes one decode step streams by the tensor table [GB]."""
+        how = "tensor table: every tensor once, the input embedding left out, plus the KV cells read"
+        return self._of(predict.exact_decode_bytes(self.doc, depth, n_gen) / 1e9, "GB", how, 2, "derived")
+
+    def exact_prefill_flops(self, n_prompt: int, depth: int = 0) -> Value:
+        """FLOPs a prompt token costs by the tensor table [GFLOP]."""
+        how = "2 × body parameters + attention + output head once a batch"
+        return self._of(predict.exact_prefill_flops_per_token(self.doc, n_prompt, depth) / 1e9, "GFLOP", how, 2, "derived")

@@ -1,0 +1,262 @@
+"""Pages generated from labdata: one a machine, and the lists of machines and days."""
+
+from __future__ import annotations
+
+from markupsafe import Markup, escape
+
+from macros import compare, exhibits, predict, rows, tables
+from macros.labdata import Lab
+from macros.narrative import Book, gap_value, tally_words
+from macros.schema import Machine, Result, Run
+from macros.tables import Column
+from macros.values import Value, number, percent
+
+
+def stub(machine: Machine) -> str:
+    """Markdown of a machine's page: a front matter and one macro, rendered like any page."""
+    title = machine.name.replace('"', "'")
+    return f'---\ntitle: "{title}"\ntoc: true\n---\n\n[[ machine_page("{machine.id}") ]]\n'
+
+
+def machine_page(book: Book, name: str) -> str:
+    """A machine: its roofs, predictions against measurements, depth, conditions, provenance."""
+    lab = book.lab
+    machine = lab.get("machines", name)
+    runs = lab.runs_of(name)
+    parts = [
+        f'<p class="kicker">Machine</p>\n\n# {escape(machine.name)}',
+        f'<p class="lead">{headline(book, machine, runs)}</p>',
+        *_warnings(lab, runs),
+        '## Roofs {#specs}',
+        specs_table(book, machine),
+        *(f"- {escape(note)}" for note in machine.notes),
+    ]
+    inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
+    for i, ink in enumerate(inks):
+        parts += _ink_section(book, ink, [r for r in runs if r.ink and r.ink.id == ink], i)
+    if any(r.ink is None for r in runs):
+        parts.append('<p class="note">Some runs here have no ink: no prediction was written first.</p>')
+    if runs:
+        parts += _bandwidth_section(book, runs)
+        parts.append("## Raw measurements {#raw}")
+        parts.append(exhibits.results_table(book, runs, "measurements",
+                     "Every test, statistics recomputed from the raw samples where they were kept."))
+        parts.append("## Provenance {#provenance}")
+        parts += [provenance(book, run) for run in reversed(runs)]
+    else:
+        parts.append("Not measured yet. `make bench` on this machine fills this page.")
+    return "\n\n".join(parts)
+
+
+def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
+    """The newest baseline decode at depth 0, else any decode at depth 0."""
+    hits = [(run, r) for run in runs for r in run.results if r.n_gen and r.depth == 0 and compare.rate(r)]
+    base = [h for h in hits if h[1].experiment == "baseline"]
+    return (base or hits or [None])[-1]
+
+
+def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
+    """One sentence: the roof, the rate, the share."""
+    hit = best_decode(book.lab, runs)
+    roof = book.machine(machine.id).bandwidth
+    source = machine.sources[machine.specs.memory_bandwidth.source]
+    promise = "a probe measured" if source.kind == "measured" else "its spec sheet promises"
+    if hit is None:
+        return f"Here {promise} {roof} of memory bandwidth. Nothing has been measured yet."
+    run, result = hit
+    card = book.lab.models[result.model]
+    m = compare.rate(result)
+    assert m is not None
+    ceiling = predict.decode_ceiling_tok_s(machine, card)
+    value = book.measured(f"{machine.id}/{run.id}", result.test, result.depth, result.model)
+    share = percent(m.mean / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
+    top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
+    weights = " (synthetic weights)" if card.weights == "synthetic" else ""
+    return (f"Here {promise} {roof}, so {escape(_short(card.name))}{weights} may decode at {top} at most. "
+            f"It decodes at {value}: {share} of the memory roof.")
+
+
+def _short(name: str) -> str:
+    return name.removesuffix(", synthetic weights")
+
+
+def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
+    """What every number below is under: synthetic weights, a busy machine, noise, failed tests."""
+    frame = rows.results(lab, runs)
+    words = []
+    if (frame["weights"] == "synthetic").any():
+        words.append("Synthetic weights: random bits in the real model's shapes and types. Rates depend on shapes and types, not on values.")
+    noted = frame[frame["note"] != ""]
+    for row in noted.to_dict("records"):
+        depth = f" at depth {number(row['depth_tokens'], 0)}" if row["depth_tokens"] else ""
+        words.append(f"{row['test']}{depth}, {row['model']}: {row['note']} (run {row['run']}).")
+    return [f'<p class="note">{escape(w)}</p>' for w in words]
+
+
+def specs_table(book: Book, machine: Machine) -> str:
+    """The machine's specs with where each comes from."""
+    entries = [("Memory bandwidth", machine.specs.memory_bandwidth)]
+    if machine.specs.peak_compute:
+        entries.append((f"Peak compute, {machine.specs.peak_compute.precision}", machine.specs.peak_compute))
+    entries += [(f"{o.spec.replace('_', ' ').capitalize()}, cited but not used", o.quantity) for o in machine.other_values]
+    if machine.specs.cpu_bandwidth:
+        entries.append(("Bandwidth of the CPU cores alone", machine.specs.cpu_bandwidth))
+    entries.append(("Memory", machine.specs.memory))
+    cells = []
+    for words, q in entries:
+        source = machine.sources[q.source]
+        link = source.url or (f"{REPOSITORY}/blob/main/labdata/raw/{source.raw}" if source.raw and REPOSITORY else None)
+        title = Markup('<a href="{}">{}</a>').format(link, source.title) if link else escape(source.title)
+        note = "; ".join(n for n in (q.note, source.note) if n)
+        span = f"{q.value:g}–{q.upper:g}" if q.upper else f"{q.value:g}"
+        cells.append({"spec": words, "value": f"{span}\u202f{q.unit}", "kind": source.kind,
+                      "source": Markup("{}{}").format(title, Markup(' <span class="note">{}</span>').format(note) if note else "")})
+    columns = [Column("spec", "Spec"), Column("value", "Value", "right"), Column("kind", "Kind"), Column("source", "Source")]
+    return tables.html_table(columns, cells)
+
+
+REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
+
+
+def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]:
+    scores = compare.scores(book.lab, ink, runs)
+    tail = "" if index == 0 else f"-{index + 1}"
+    document = book.lab.inks[ink]
+    parts = [
+        f"## Ink against measurement{'' if index == 0 else f', {ink}'} {{#ink{tail}}}",
+        str(exhibits.seal(book, ink, runs)),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)}: {tally_words(scores)}."),
+    ]
+    hit = _deepest(runs)
+    if hit:
+        run, result = hit
+        for test in sorted({r.test for r in run.results if r.depth and compare.rate(r)}, key=lambda t: t[0] != "t"):
+            parts += _sweep(book, run, test, result.model, f"{test[:2]}{tail}")
+    return parts
+
+
+def _deepest(runs: list[Run]) -> tuple[Run, Result] | None:
+    deep = [(run, r) for run in runs for r in run.results if r.depth and compare.rate(r)]
+    return max(deep, key=lambda h: h[1].depth) if deep else None
+
+
+def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
+    deep = [r for r in run.results if r.test == test and r.depth and r.model == model]
+    base = rows.anchor(run, deep[0]) if deep else None
+    if base is None:
+        return []
+    frame = rows.sweep(book.lab, run, test, model)
+    last = frame.iloc[-1]
+    what = "Decode" if test.startswith("tg") else "Prefill"
+    law = "the KV cache's bytes" if test.startswith("tg") else "attention's FLOPs"
+    kept = last["measured_tok_s"] / frame.iloc[0]["measured_tok_s"]
+    caption = (
+        f"{what} rate against context depth, {escape(book.lab.models[model].name)}. "
+        f"At {number(last['depth_tokens'], 0)} tokens {percent(kept, how='rate at depth / rate at 0', decimals=0)} "
+        f"of the rate at depth 0 is left; {law} alone, anchored at depth 0, put it {_side(last['gap'])}."
+    )
+    return [f"### {what} against depth {{#{tail}-depth}}", exhibits.depth_figure(book, run, test, model, f"{tail}-chart", caption)]
+
+
+def _side(gap: float) -> str:
+    """Where a prediction stood relative to the measurement, in words that hold for any number."""
+    size = gap_value(-gap / (1 + gap))  # predicted / measured - 1
+    words = "too high" if gap < 0 else "too low"
+    return f"{Value(abs(size.n), '%', 'derived', decimals=size.decimals, how='predicted / measured − 1')} {words}"
+
+
+def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
+    entries, seen = [], set()
+    for run in reversed(runs):
+        for r in run.results:
+            key = (r.backend, r.model)
+            if r.n_gen and r.depth == 0 and r.experiment != "depth" and compare.rate(r) and key not in seen:
+                seen.add(key)
+                entries.append((f"{r.backend}, {book.lab.models[r.model].quant}, {_short(book.lab.models[r.model].name).split()[0]}", run, r))
+    if not entries:
+        return []
+    caption = "Bandwidth that decode really pulled at depth 0: rate × bytes per step, first order. The roof is the machine's memory bandwidth."
+    return ["## Bandwidth really pulled {#bandwidth}", exhibits.bandwidth_figure(book, entries, "bandwidth-chart", caption)]
+
+
+def provenance(book: Book, run: Run) -> str:
+    """Run id, date, instrument, host, command to repeat."""
+    when = run.started_at.strftime("%-d %B %Y, %H:%M UTC") if run.started_at else "date not recorded"
+    host = run.host
+    facts = {
+        "Run": run.id,
+        "Measured": when,
+        "Instrument": " ".join(filter(None, (run.instrument.name, run.instrument.version))),
+        "Engine": f"{run.instrument.engine}, {run.instrument.engine_version or 'build not recorded'}",
+        "Host": ", ".join(filter(None, (host.os, host.kernel, host.cpu, f"{host.physical_cores} cores" if host.physical_cores else None, *host.gpus))) or "not recorded",
+        "Power": host.power or "not recorded",
+        "Ink": f"{run.ink.id}, SHA-256 {run.ink.sha256[:12]}…" if run.ink else "none: no prediction was written first",
+        "Repeat": run.command,
+    }
+    missing = [t for t in run.planned if t not in {_label(r) for r in run.results}]
+    if missing:
+        facts["Not run"] = "; ".join(missing)
+    for note in run.notes:
+        facts["Note"] = f"{facts['Note']} {note}" if "Note" in facts else note
+    body = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in facts.items())
+    return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
+
+
+def _label(r: Result) -> str:
+    return f"{r.experiment} {r.test}" + (f" @ d{r.depth}" if r.depth else "") + f" {r.model}"
+
+
+def machine_index(book: Book) -> str:
+    """Every machine on one line each, newest baseline decode against its roof; then the models."""
+    cells = []
+    for machine in sorted(book.lab.machines.values(), key=lambda m: m.name):
+        hit = best_decode(book.lab, book.lab.runs_of(machine.id))
+        decode: Markup | str = exhibits.NOT_MEASURED
+        share, model = "", ""
+        if hit:
+            run, r = hit
+            card, m = book.lab.models[r.model], compare.rate(r)
+            assert m is not None
+            decode = Markup(str(book.measured(f"{machine.id}/{run.id}", r.test, r.depth, r.model)))
+            share = percent(m.mean / predict.decode_ceiling_tok_s(machine, card), decimals=0).text
+            model = card.name
+        cells.append({"machine": Markup('<a href="{}">{}</a>').format(book.link(f"machines/{machine.id}/"), machine.name),
+                      "roof": Markup(str(book.machine(machine.id).bandwidth)), "model": model, "decode": decode, "share": share})
+    columns = [Column("machine", "Machine"), Column("roof", "Memory roof", "right"), Column("model", "Model"),
+               Column("decode", "Decode", "right"), Column("share", "Of the roof", "right")]
+    return tables.html_table(columns, cells) + "\n\n## Models {#models}\n\n" + _models(book)
+
+
+def machine_cards(book: Book) -> str:
+    """The machines on the front page: name and one sentence each."""
+    items = []
+    for machine in sorted(book.lab.machines.values(), key=lambda m: m.name):
+        link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{machine.id}/"), machine.name)
+        sentence = Markup(headline(book, machine, book.lab.runs_of(machine.id)))
+        items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
+    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
+
+
+def day_index(book: Book) -> str:
+    """The days: number, title, question, score."""
+    items = []
+    for day in book.days:
+        link = Markup('<a href="{}">Day {}: {}</a>').format(book.link(day.address), day.number, day.title)
+        score = f"{book.tally(day.ink)}." if day.ink in book.lab.inks else ""
+        items.append(Markup("<dt>{}</dt><dd>{} {}</dd>").format(link, day.question, score))
+    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
+
+
+def _models(book: Book) -> str:
+    used = {r.model for run in book.lab.runs.values() for r in run.results}
+    cells = []
+    for card in sorted(book.lab.models.values(), key=lambda m: m.id):
+        if card.id not in used:
+            continue
+        view = book.model(card.id)
+        cells.append({"model": Markup('<span id="model-{}">{}</span>').format(card.id, card.name), "file": view.file.text,
+                      "params": view.params.text, "bits": view.bits.text, "step": view.exact_step_bytes().text,
+                      "kv": view.kv_token.to("KiB").text})
+    columns = [Column("model", "Model"), Column("params", "Parameters", "right"), Column("file", "Weights", "right"),
+               Column("bits", "Per weight", "right"), Column("step", "Streamed a token", "right"), Column("kv", "KV cache a token", "right")]
+    return tables.html_table(columns, cells)

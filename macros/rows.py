@@ -1,0 +1,159 @@
+"""The rows behind every table and chart, as data frames. Every page, figure and CSV is a view of these."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from macros import compare, predict
+from macros.compare import Measured, Score, rate
+from macros.labdata import Lab, LabError
+from macros.roofline import achieved_bandwidth_bytes_s, step_bytes
+from macros.schema import Machine, Result, Run
+
+
+def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
+    """Every test of some runs: setting, statistics recomputed from the samples, conditions.
+
+    Columns: run, experiment, model, weights, test, depth_tokens, backend, n_threads,
+    mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed), load_before, note.
+    """
+    return pd.DataFrame([_result(lab, run, r) for run in runs for r in run.results], columns=_RESULT_COLUMNS)
+
+
+_RESULT_COLUMNS = [
+    "run", "experiment", "model", "weights", "test", "depth_tokens", "backend", "n_threads",
+    "mean_tok_s", "sigma_tok_s", "n", "load_before", "note",
+]  # fmt: skip
+
+
+def _result(lab: Lab, run: Run, r: Result) -> dict:
+    m = rate(r) or Measured(math.nan, math.nan, 0)
+    note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r)
+    return {
+        "run": run.id,
+        "experiment": r.experiment,
+        "model": r.model,
+        "weights": lab.models[r.model].weights,
+        "test": r.test,
+        "depth_tokens": r.depth,
+        "backend": r.backend,
+        "n_threads": r.n_threads,
+        "mean_tok_s": m.mean,
+        "sigma_tok_s": m.sigma,
+        "n": m.n,
+        "load_before": r.load_before,
+        "note": "; ".join(note),
+    }
+
+
+def ink(scores: list[Score]) -> pd.DataFrame:
+    """An ink, scored, one row a prediction; numbers in the prediction's unit.
+
+    Columns: prediction, quantity, kind, unit, as_written, predicted, predicted_low,
+    predicted_high, measured, sigma, n, gap, verdict, run.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "prediction": s.prediction.id,
+                "quantity": s.prediction.quantity,
+                "kind": s.prediction.kind,
+                "unit": s.prediction.unit,
+                "as_written": s.prediction.as_written,
+                "predicted": s.prediction.value,
+                "predicted_low": s.prediction.low,
+                "predicted_high": s.prediction.high,
+                "measured": s.measured.mean if s.measured else None,
+                "sigma": s.measured.sigma if s.measured else None,
+                "n": s.measured.n if s.measured else 0,
+                "gap": s.gap,
+                "verdict": s.verdict,
+                "run": s.run.id if s.run else None,
+            }
+            for s in scores
+        ]
+    )
+
+
+def anchor(run: Run, result: Result) -> Result | None:
+    """The result a depth is anchored on: same test, model and backend at depth 0.
+
+    The experiment's own comes first (it shares the conditions), else any of the run.
+    """
+    alike = [
+        r for r in run.results
+        if (r.test, r.model, r.backend, r.depth) == (result.test, result.model, result.backend, 0) and rate(r)
+    ]  # fmt: skip
+    own = [r for r in alike if r.experiment == result.experiment]
+    return (own + alike + [None])[0]
+
+
+def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = None) -> pd.DataFrame:
+    """A depth sweep: measured, the first-order prediction anchored at depth 0, and the roof.
+
+    Args:
+        test: "pp<N>" or "tg<N>"
+        anchor_on: a result at depth 0 of another run, where this run has none
+
+    Columns: depth_tokens, step_bytes, measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s, gap.
+
+    Raises:
+        LabError: the run has no such sweep.
+    """
+    machine, card = lab.machines[run.machine], lab.models[model]
+    deep = [r for r in run.results if r.test == test and r.model == model and r.depth > 0 and rate(r)]
+    if not deep:
+        raise LabError([f"labdata/runs/{run.machine}/{run.id}.yml: results: no depth sweep of {test} with {model}"])
+    base = anchor_on or anchor(run, deep[0])
+    deep = [r for r in deep if r.experiment == deep[0].experiment]
+    base_rate = rate(base) if base else None
+    rows = []
+    for r in ([base] if base and not anchor_on else []) + deep:
+        m = rate(r)
+        assert m is not None
+        ratio, roof = _first_order(machine, card, r)
+        predicted = base_rate.mean * ratio if base_rate else math.nan
+        rows.append(
+            {
+                "depth_tokens": r.depth,
+                "step_bytes": step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card)),
+                "measured_tok_s": m.mean,
+                "sigma_tok_s": m.sigma,
+                "predicted_tok_s": predicted,
+                "roof_tok_s": roof,
+                "gap": compare.gap(m.mean, predicted),
+            }
+        )
+    if anchor_on and base_rate:
+        rows.insert(0, {"depth_tokens": 0, "step_bytes": card.file_bytes(), "measured_tok_s": base_rate.mean,
+                        "sigma_tok_s": base_rate.sigma, "predicted_tok_s": base_rate.mean,
+                        "roof_tok_s": _first_order(machine, card, anchor_on)[1], "gap": 0.0})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[float, float]:
+    """Ratio to depth 0 (fraction) and roof [tok/s] at a result's depth."""
+    if r.n_gen:
+        return predict.decode_depth_ratio(card, r.depth), predict.decode_ceiling_tok_s(machine, card, r.depth)
+    ratio = predict.prefill_depth_ratio(card, r.depth)
+    roof = predict.prefill_ceiling_tok_s(machine, card)
+    return ratio, roof * ratio if roof else math.nan
+
+
+def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
+    """Bandwidth decode really pulled, first order (rate x bytes per step) [GB/s].
+
+    Columns: label, achieved_gb_s, roof_gb_s, share.
+    """
+    rows = []
+    for label, run, r in entries:
+        card, m = lab.models[r.model], rate(r)
+        if m is None:
+            continue
+        read = step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card))
+        achieved = achieved_bandwidth_bytes_s(m.mean, read)
+        roof = lab.machines[run.machine].specs.memory_bandwidth.si
+        rows.append({"label": label, "achieved_gb_s": achieved / 1e9, "roof_gb_s": roof / 1e9, "share": achieved / roof})
+    return pd.DataFrame(rows, columns=["label", "achieved_gb_s", "roof_gb_s", "share"])
