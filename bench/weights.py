@@ -144,7 +144,8 @@ def _pattern(type_name: str, rng: np.random.Generator) -> np.ndarray:
     if type_name == "F32":
         return np.ones((2**16, 1), np.float32).view(np.uint8)
     if type_name not in SCALES:
-        raise ValueError(f"no synthetic data for this type; got {type_name!r}; known: F32, {', '.join(SCALES)}")
+        known = ", ".join(["F32", *SCALES])
+        raise ValueError(f"no synthetic data for this type; got {type_name!r}; known: {known}")
     block_bytes = BLOCKS[type_name][1]
     blocks = rng.integers(0, 256, (PATTERN_BYTES // block_bytes, block_bytes), np.uint8)
     for offset, value in SCALES[type_name]:

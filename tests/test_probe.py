@@ -19,4 +19,4 @@ def test_result_keeps_its_samples_and_its_method(measure, unit):
 
 def test_a_probe_that_dies_is_one_line():
     with pytest.raises(probe.ProbeFailed, match=r"probe nonsense: ended with exit code 1; .*nonsense"):
-        probe._in_child("nonsense", 1, 1)
+        probe._in_child("nonsense", 1)
