@@ -1,0 +1,109 @@
+"""What a chart draws and where its labels go: numbers and pixels, no chart library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so nothing touches
+LOG_TICKS = [m * 10.0**e for e in (-2, -1, 0, 1) for m in (1, 1.5, 2, 3, 5, 7)]
+
+
+def ticks_from_zero(top: float) -> list[float]:
+    """Round steps from 0 to the first one above top."""
+    if not top > 0:
+        raise ValueError(f"chart: a rate axis needs a positive value; got {top}")
+    unit = 10 ** np.floor(np.log10(top))
+    step = next(s for s in unit * np.array([0.1, 0.2, 0.25, 0.5, 1, 2]) if top * 1.04 <= 6 * s)
+    return [round(float(step * i), 10) for i in range(int(np.ceil(top * 1.04 / step)) + 1)]
+
+
+def place_labels(
+    words: dict[str, str],
+    pixels: dict[str, np.ndarray],
+    plot: float,
+    height: float,
+    font_px: float,
+) -> dict[str, tuple[float, float]]:
+    """Left end and middle of each label [px]: free of every line, near its own one."""
+    inked = {name: _along(points) for name, points in pixels.items()}
+    taken, places = np.vstack(list(inked.values())), {}
+    for name, text in words.items():
+        w, own, best = CHARACTER * font_px * len(text), inked[name], (np.inf, 0.0, 0.0)
+        others = [points for other, points in inked.items() if other != name]
+        for left in np.linspace(max(plot - w, 0), 4, 24):
+            near = own[np.argmin(abs(own[:, 0] - (left + w / 2)))][1]
+            for offset in (14, -14, 20, -20, 28, -28, 40, -40, 60, -60, 90, -90):
+                middle = near + offset
+                if not -20 <= middle <= height - 10:
+                    continue
+                inside = (taken[:, 0] > left - 5) & (taken[:, 0] < left + w + 5)
+                hits = (inside & (abs(taken[:, 1] - middle) < 13)).sum()
+                centre = np.array([left + w / 2, middle])
+                mine = np.hypot(*(own - centre).T).min()
+                astray = any(np.hypot(*(o - centre).T).min() < mine for o in others)
+                cost = 1000 * hits + 40 * astray + mine + 0.05 * (plot - w - left)
+                best = min(best, (cost, float(left), float(middle)))
+        places[name] = (round(best[1], 1), round(best[2], 1))
+        box = [(x, best[2] + y) for x in np.linspace(best[1], best[1] + w, 30) for y in (-4, 4)]
+        taken = np.vstack([taken, box])
+    return places
+
+
+def _along(points: np.ndarray) -> np.ndarray:
+    """The line as dots 3 px apart."""
+    parts = [
+        np.linspace(a, b, max(2, int(np.hypot(*(b - a)) / 3)))
+        for a, b in zip(points, points[1:], strict=False)
+    ]
+    return np.vstack([points, *parts])
+
+
+def depth_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """What can be drawn, by name: x, y, s (sigma), sorted by depth."""
+    series = {}
+    for name in ("roof", "predicted", "measured"):
+        if f"{name}_tok_s" in rows:
+            known = rows.rename(columns={"depth_tokens": "x", f"{name}_tok_s": "y"})
+            known["s"] = known.get("sigma_tok_s", 0.0) if name == "measured" else 0.0
+            known = known[["x", "y", "s"]].dropna(subset=["y"]).fillna(0.0).astype(float)
+            if len(known):
+                series[name] = known.sort_values("x")
+    if not series:
+        raise ValueError("chart: no rate to draw: every series is missing")
+    return series
+
+
+def ratio_frame(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of quantities divided by what was predicted [1]: one, low, high, ratio, from, to."""
+    optional = ("sigma", "predicted_low", "predicted_high")
+    known = rows.assign(**{name: float("nan") for name in optional if name not in rows})
+    middle = known["predicted"].fillna((known["predicted_low"] + known["predicted_high"]) / 2)
+    ratio, sigma = known["measured"] / middle, known["sigma"].fillna(0.0) / middle
+    return pd.DataFrame(
+        {
+            "one": 1.0,
+            "low": known["predicted_low"] / middle,
+            "high": known["predicted_high"] / middle,
+            "ratio": ratio,
+            "from": ratio - sigma,
+            "to": ratio + sigma,
+        }
+    )
+
+
+def ratio_axis(frame: pd.DataFrame, log: bool) -> tuple[list[float], list[float]]:
+    """Both ends and the ticks of an axis that holds every ratio [1]."""
+    seen = frame.to_numpy().ravel()
+    seen = seen[np.isfinite(seen)]
+    if not log:
+        ticks = ticks_from_zero(max(seen))
+        return [0.0, ticks[-1]], ticks
+    ends = [float(min(seen[seen > 0]) / 1.2), float(max(seen) * 1.2)]
+    return ends, [t for t in LOG_TICKS if ends[0] <= t <= ends[1]]
+
+
+def of_roof(got: float, roof: float) -> str:
+    """The words of one bar: "105 of 120 GB/s · 87 %"."""
+    first, second = (f"{v:,.0f}" if v >= 100 else f"{v:.1f}" for v in (got, roof))
+    return f"{first} of {second} GB/s · {100 * got / roof:.0f}\u202f%"
