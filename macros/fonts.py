@@ -17,11 +17,7 @@ CACHE = Path(".cache/fonts")
 
 # What a report is written in: English, the accents of names in citations,
 # spaces that do not break, dashes, quotes and the signs between numbers.
-TEXT = (
-    "".join(map(chr, range(0x20, 0x7F)))
-    + "\u00a0\u2009\u202f\u2011–—‘’“”…"
-    + "§°·×−±≤≥≈→µσηπ²³"
-)
+TEXT = "".join(map(chr, range(0x20, 0x7F))) + "\u00a0\u2009\u202f\u2011–—‘’“”…" + "§°·×−±≤≥≈→µσηπ²³"
 NAMES = "ÄÅÉÖØÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüýćčłńőřšžŽ"
 # Inter stands second in the reading face's stack, so rarer signs live only there.
 SIGNS = "©«»¼½¾†•≠÷∞√←↑↓●○αβγλμρτΔΣ⁰¹⁴⁵⁶⁷⁸⁹⁺⁻"

@@ -53,7 +53,9 @@ def html_table(
         for row in rows
     )
     return _one_line(
-        Markup('<table class="rows"{}>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>').format(
+        Markup(
+            '<table class="rows"{}>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>'
+        ).format(
             Markup(' id="{}"').format(id) if id else "",
             Markup("<caption>{}</caption>").format(caption) if caption else "",
             head,

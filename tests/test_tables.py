@@ -67,7 +67,11 @@ def test_every_cell_carries_its_label_for_the_phone_card():
 def test_markdown_sees_one_line():
     row = {"quantity": "two\n\nlines", "inked": 1, "verdict": "a\r\nb"}
     table = html_table(COLUMNS, [row])
-    for html in (table, table_figure("t", 1, table, "A\nB", "t.csv"), figure("f", 1, "<svg>\n</svg>", "C")):
+    for html in (
+        table,
+        table_figure("t", 1, table, "A\nB", "t.csv"),
+        figure("f", 1, "<svg>\n</svg>", "C"),
+    ):
         assert len(html.splitlines()) == 1
 
 
