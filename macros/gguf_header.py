@@ -19,6 +19,9 @@ SYNTHETIC_KEY = "inklab.synthetic"
 # GGUF value type -> struct code; strings and arrays are read apart.
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
+# The least a thing can take: a string its length, a key its name, type and one byte, a tensor
+# its name, number of dimensions, one dimension, type and offset.
+STRING_LEAST_BYTES, KEY_LEAST_BYTES, TENSOR_LEAST_BYTES = 8, 8 + 4 + 1, 8 + 4 + 8 + 4 + 8
 MAX_DIMS = 4  # GGML_MAX_DIMS
 # Keys that change what a step reads: the physics here would be wrong for them.
 REFUSED = ("attention.sliding_window", "expert_count", "ssm.state_size")
@@ -53,6 +56,13 @@ class _Walk:
     def scalar(self, code: str) -> int | float | bool:
         return struct.unpack_from("<" + code, self.data, self.skip(struct.calcsize("<" + code)))[0]
 
+    def count(self, least_bytes: int) -> int:
+        """A number of things that take at least so many bytes each: absurd ones fail at once."""
+        number = self.scalar("Q")
+        if number * least_bytes > len(self.data) - self.at:
+            raise ValueError(f"cut short or damaged: {number} entries do not fit in the file")
+        return number
+
     def string(self) -> str:
         n_bytes = self.scalar("Q")
         start = self.skip(n_bytes)
@@ -66,11 +76,11 @@ class _Walk:
             return self.string()
         if kind != ARRAY:
             raise ValueError(f"damaged: unknown value type {kind}")
-        item, count = self.scalar("I"), self.scalar("Q")
+        item = self.scalar("I")
         if item in SCALARS:
-            self.skip(count * struct.calcsize("<" + SCALARS[item]))
+            self.skip(self.scalar("Q") * struct.calcsize("<" + SCALARS[item]))
         elif item == STRING:
-            for _ in range(count):
+            for _ in range(self.count(STRING_LEAST_BYTES)):
                 self.skip(self.scalar("Q"))
         else:
             raise ValueError(f"damaged: arrays of value type {item}")
@@ -102,7 +112,7 @@ def _read(walk: _Walk) -> Header:
     version = walk.scalar("I")
     if version not in gguf.READER_SUPPORTED_VERSIONS:
         raise ValueError(f"GGUF version not supported; got {version}")
-    n_tensors, n_keys = walk.scalar("Q"), walk.scalar("Q")
+    n_tensors, n_keys = walk.count(TENSOR_LEAST_BYTES), walk.count(KEY_LEAST_BYTES)
     metadata: dict[str, object] = {}
     for _ in range(n_keys):
         key = walk.string()
@@ -113,7 +123,9 @@ def _read(walk: _Walk) -> Header:
         tensor, offset = _tensor(walk, gguf.GGMLQuantizationType)
         tensors.append(tensor)
         ends.append(offset + tensor.n_bytes)
-    alignment = int(metadata.get("general.alignment") or gguf.GGUF_DEFAULT_ALIGNMENT)
+    alignment = metadata.get("general.alignment", gguf.GGUF_DEFAULT_ALIGNMENT)
+    if not isinstance(alignment, int) or alignment <= 0:
+        raise ValueError(f"general.alignment: not a positive whole number; got {alignment!r}")
     data_start = -(-walk.at // alignment) * alignment
     missing = data_start + max(ends) - len(walk.data)
     if missing > 0:
@@ -132,6 +144,8 @@ def _refuse_unknown(metadata: dict[str, object]) -> None:
     arch = metadata.get("general.architecture")
     if arch not in DENSE:
         raise ValueError(f"architecture not covered; got {arch!r}; known: {', '.join(DENSE)}")
+    if metadata.get("split.count", 0) not in (0, 1):
+        raise ValueError(f"one of {metadata['split.count']} parts of a split model; merge them first")
     for key in REFUSED:
         if metadata.get(f"{arch}.{key}"):
             raise ValueError(

@@ -87,13 +87,27 @@ def test_every_cut_is_one_clear_line(tmp_path):
         assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("at", [8, 16])  # the number of tensors, of keys
-def test_absurd_counts_fail_fast(tmp_path, at):
+def test_one_part_of_a_split_model_is_refused(tmp_path):
+    path = tmp_path / "part.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_uint16("split.count", 3)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(ValueError, match="one of 3 parts of a split model"):
+        read_header(path)
+
+
+@pytest.mark.parametrize("count_of", ["tensors", "keys", "strings"])
+def test_absurd_counts_fail_at_once(tmp_path, count_of):
     data = bytearray(llama_file(tmp_path / "m.gguf").read_bytes())
+    array = data.index(b"tokenizer.ggml.tokens") + len(b"tokenizer.ggml.tokens")
+    at = {"tensors": 8, "keys": 16, "strings": array + 4 + 4}[count_of]
     struct.pack_into("<Q", data, at, 2**60)
     path = tmp_path / "absurd.gguf"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match="absurd.gguf: "):
+    with pytest.raises(ValueError, match=f"absurd.gguf: .*{2**60} entries do not fit"):
         read_header(path)
 
 
