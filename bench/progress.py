@@ -134,7 +134,8 @@ def run(what, argv, on_line=None, env=None, log=None, poll=None):
             process.wait()
         step.end(ok)
     if not ok:
-        raise SetupError(f"{what}: {reason(tail)}", tail)
+        text, known = reason(tail)
+        raise SetupError(f"{what}: {text}", () if known else tail)
 
 
 # What the tools print, and what it means to someone who has never seen them. First match wins:
@@ -155,14 +156,14 @@ REASONS = (
 
 
 def reason(lines):
-    """Why a tool failed, in one line, from what it printed.
+    """Why a tool failed, in one line, from what it printed; and whether that line says it all.
 
     >>> reason(["ERROR: [Errno 28] No space left on device"])
-    'the disk is full'
+    ('the disk is full', True)
     """
     text = "\n".join(lines)
     for signs, meaning in REASONS:
         if any(sign in text for sign in signs):
-            return meaning
+            return meaning, True
     errors = [line.strip() for line in lines if "error" in line.lower()]
-    return errors[0][:160] if errors else "failed without saying why"
+    return (errors[0][:160] if errors else "failed without saying why"), False

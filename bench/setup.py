@@ -6,6 +6,7 @@ Done again with nothing changed it does nothing, in a fraction of a second.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -39,17 +40,12 @@ JOBS = {
     "test": ("site", "bench", "dev", "engine"),
 }
 # Disk that a part takes while it is made [B], measured on Linux x86-64 and rounded up.
-DISK_BYTES = {"site": 450e6, "bench": 500e6, "engine": 800e6, "dev": 20e6}
+DISK_BYTES = {"venv": 30e6, "site": 450e6, "bench": 500e6, "engine": 800e6, "dev": 20e6}
 
 
 def python(venv):
     """The environment's interpreter."""
     return venv / "bin" / "python"
-
-
-def sha256(path):
-    """A file's hash."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def inputs(part, root, env):
@@ -58,7 +54,8 @@ def inputs(part, root, env):
     if part == "engine":
         pinned = build.requirement((root / "lock" / "bench.txt").read_text(encoding="utf-8"), "llama-cpp-python")
         return {**facts, "pinned": pinned, **build.fingerprint(env)}
-    return {**facts, "lock": sha256(root / "lock" / f"{part}.txt")}
+    lock = (root / "lock" / f"{part}.txt").read_bytes()
+    return {**facts, "lock": hashlib.sha256(lock).hexdigest()}
 
 
 def stamp_path(venv, part):
@@ -79,6 +76,11 @@ def write_stamp(venv, part, facts, **extra):
     temporary = stamp_path(venv, part).with_suffix(".tmp")
     temporary.write_text(json.dumps({"inputs": facts, **extra}, indent=1), encoding="utf-8")
     os.replace(temporary, stamp_path(venv, part))
+
+
+def busy(venv):
+    """The mark of an unfinished installation."""
+    return venv / "inklab-busy"
 
 
 def venv_facts(root):
@@ -132,21 +134,35 @@ def install_lock(venv, root, part, env):
         unpacked = len(list(site_packages.glob("*.dist-info"))) - before
         step.count(seen["collected"] + unpacked, 2 * seen["total"])
 
-    progress.run(
-        f"Installing {part} packages",
-        [str(python(venv)), "-m", "pip", "install", "--require-hashes", "--no-deps", "--only-binary=:all:",
-         "--no-compile", "--progress-bar=off", "--disable-pip-version-check", "--retries=2", "-r", str(chosen)],
-        on_line=on_line, poll=poll, env=env, log=venv / LOG)
+    pip_install(venv, f"Installing {part} packages",
+                ["--require-hashes", "--only-binary=:all:", "--no-compile", "--retries=2", "-r", str(chosen)],
+                env, on_line, poll)
+
+
+def pip_install(venv, what, arguments, env, on_line=lambda step, line: None, poll=None):
+    """pip install into .venv; whoever is stopped half-way leaves a mark, and .venv is made anew."""
+    unpacking = []
+
+    def watch(step, line):
+        unpacking.extend([line] if line.startswith("Installing collected") else [])
+        on_line(step, line)
+
+    busy(venv).touch()
+    try:
+        progress.run(what, [str(python(venv)), "-m", "pip", "install", "--no-deps", "--progress-bar=off",
+                            "--disable-pip-version-check", *arguments], watch, env, venv / LOG, poll)
+    except SetupError:
+        if not unpacking:  # failed while downloading: what was whole before still is
+            busy(venv).unlink()
+        raise
+    busy(venv).unlink()
 
 
 def install_engine(venv, root, env):
     """Build the engine, or take the wheel already built for exactly this, and install it."""
     lock_text = (root / "lock" / "bench.txt").read_text(encoding="utf-8")
     path, key, backend = build.wheel(env, str(python(venv)), lock_text, venv / LOG)
-    progress.run(
-        f"Installing the engine ({backend.name})",
-        [str(python(venv)), "-m", "pip", "install", "--no-deps", "--no-index", "--force-reinstall",
-         "--disable-pip-version-check", str(path)], env=env, log=venv / LOG)
+    pip_install(venv, f"Installing the engine ({backend.name})", ["--no-index", "--force-reinstall", str(path)], env)
     return {"key": key, "backend": backend.name}
 
 
@@ -165,28 +181,47 @@ def set_up(job, env, root=ROOT, venv=VENV):
     """
     if job not in JOBS:
         raise SetupError(f"job: unknown; got {job!r}; known: {', '.join(JOBS)}")
-    whole = venv_whole(venv, root, env) and not (venv / "inklab-busy").exists()
-    wanted = {part: inputs(part, root, env) for part in JOBS[job]}
-    missing = [p for p, facts in wanted.items() if not whole or read_stamp(venv, p).get("inputs") != facts]
-    if whole and not missing:
+    if not missing_parts(job, env, root, venv):
         return
-    check_disk(root, missing)
-    if "engine" in missing:
-        build.detect_backend(env, shutil.which, build.system_name())  # fail now, not after downloads
-        build.compilers(env)
-    if not whole:
-        make_venv(venv, root)
-    for part in missing:
-        stamp_path(venv, part).unlink(missing_ok=True)
-        # Whoever is stopped half-way through pip leaves this behind, and .venv is made anew.
-        (venv / "inklab-busy").touch()
-        if part == "engine":
-            facts = install_engine(venv, root, env)
-        else:
+    with one_at_a_time(root):
+        missing = missing_parts(job, env, root, venv)  # another set-up may just have done it
+        check_disk(root, missing)
+        if "engine" in missing:
+            build.detect_backend(env, shutil.which, build.system_name())  # fail now, not after downloads
+            build.compilers(env)
+        for part in missing:
             facts = {}
-            install_lock(venv, root, part, env)
-        (venv / "inklab-busy").unlink()
-        write_stamp(venv, part, wanted[part], **facts)
+            if part == "venv":
+                make_venv(venv, root)
+                continue
+            stamp_path(venv, part).unlink(missing_ok=True)
+            if part == "engine":
+                facts = install_engine(venv, root, env)
+            else:
+                install_lock(venv, root, part, env)
+            write_stamp(venv, part, inputs(part, root, env), **facts)
+
+
+def missing_parts(job, env, root, venv):
+    """What is not as this job needs it, in order; a .venv that is not whole makes it everything."""
+    if busy(venv).exists() or not venv_whole(venv, root, env):
+        return ["venv", *JOBS[job]]
+    return [part for part in JOBS[job] if read_stamp(venv, part).get("inputs") != inputs(part, root, env)]
+
+
+@contextlib.contextmanager
+def one_at_a_time(root):
+    """Hold the checkout's set-up lock; the kernel frees it however the holder ends."""
+    import fcntl  # not on Windows, which is refused before this
+
+    (root / ".cache").mkdir(exist_ok=True)
+    with open(root / ".cache" / "setup.lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print("Waiting for another set-up in this folder", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def main(argv):
