@@ -205,7 +205,7 @@ def wheel(env, python, lock_text, log):
     for old in home.glob("build-*"):  # left by a build that was killed
         if time.time() - old.stat().st_mtime > 86400:
             shutil.rmtree(old, ignore_errors=True)
-    # In the cache, not in /tmp, which is often small and in memory; the finished folder is then
+    # In the cache, not in the temporary folder, often small and in memory; the finished folder is then
     # renamed into place, so that a key's folder is whole or absent.
     with tempfile.TemporaryDirectory(prefix="build-", dir=home) as scratch:
         scratch = pathlib.Path(scratch)
