@@ -1,0 +1,186 @@
+"""`python -m bench run|report|check`: the only place that prints and exits."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from macros import labdata
+from macros.labdata import LabError
+
+if TYPE_CHECKING:
+    from bench.options import Options
+    from bench.plan import Test
+    from macros.schema import Model, Run
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; every failure is one clear line a problem, and exit code 1."""
+    from bench import options
+
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run_parser = commands.add_parser("run", help="measure this machine")
+    options.add_to(run_parser)
+    report = commands.add_parser("report", help="predicted against measured, newest run")
+    report.add_argument("--machine")
+    commands.add_parser("check", help="check all of labdata/")
+    args = vars(parser.parse_args(argv))
+    command = args.pop("command")
+    try:
+        if command == "run":
+            return _run(args)
+        return _report(args["machine"]) if command == "report" else _check()
+    except KeyboardInterrupt:
+        print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if type(error).__name__ not in _EXPECTED:
+            raise
+        for line in str(error).splitlines():
+            print(f"error: {line}", file=sys.stderr)
+        return 1
+
+
+# By name, so that `check` and `report` load without the bench's own packages.
+_EXPECTED = ("LabError", "OptionError", "PlanError", "ProbeFailed", "PermissionError", "OSError", "FileNotFoundError")
+
+
+def _check() -> int:
+    lab = labdata.load()
+    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; nothing wrong.")
+    return 0
+
+
+def _report(machine: str | None) -> int:
+    from bench import report
+
+    lab = labdata.load()
+    run = report.newest(lab, machine)
+    if run is None:
+        raise LabError([f"labdata/runs: no run with ink{f' of {machine}' if machine else ''} yet; make bench makes one"])
+    print(f"{lab.machines[run.machine].name}, run {run.id}\n")
+    print(report.table(lab, run))
+    print(f"\nIts page: site/machines/{run.machine}/index.html")
+    return 0
+
+
+def _run(flags: dict) -> int:
+    from bench import host as hosts
+    from bench import options as opts
+    from bench import plan, prepare, session
+
+    lab = labdata.load()
+    options = opts.read(flags, shapes=prepare.shapes(lab))
+    chosen = plan.read(options.profile)
+    with session.only_one(session.lock_folder()):
+        facts = session.engine_facts()
+        host = hosts.collect()
+        threads = options.threads or hosts.default_threads(host)
+        load = hosts.load1_per_core()
+        if session.busy(load):
+            print(f"Busy machine: load {load:.2f} per core. Every number below will say so; an idle machine measures better.")
+        main_quant = chosen.experiments[0].quant
+        if options.model:
+            weights = prepare.own_model(lab, options.model, main_quant)
+            cards = weights.cards
+        else:
+            quants = list(dict.fromkeys(e.quant for e in chosen.experiments))
+            cards = prepare.synthetic(lab, options.shape or chosen.shape, quants)
+        tests = plan.tests(chosen, cards, facts["gpu"], options.depths)
+        models = {**lab.models, **{c.id: c for c in cards.values()}}
+        plan.check_memory(host.available_bytes or float("inf"), tests, models)
+        machine = prepare.machine(lab, host, options.machine, threads, print)
+        if not options.model:
+            weights = prepare.write_weights(cards, _weights_progress)
+        run = _begin_or_continue(options, machine, tests, facts, cards, host, threads)
+        run = _measure(run, tests, weights, options, threads, machine, models)
+    failed = [r for r in run.results if r.failed]
+    print(f"Recorded in labdata/runs/{run.machine}/{run.id}.yml")
+    if failed:
+        print(f"error: {len(failed)} of {len(run.results)} tests failed; the record says why", file=sys.stderr)
+    return 1 if len(failed) == len(run.results) else 0
+
+
+def _command(options: Options, machine: str) -> str:
+    """The command that repeats a run."""
+    from bench.options import Options
+
+    parts = ["make bench", f"PROFILE={options.profile}"]
+    for name in ("model", "shape", "reps", "threads", "ngl"):
+        value = getattr(options, name)
+        if value != getattr(Options(), name):
+            parts.append(f"{name.upper()}={value}")
+    if options.depths:
+        parts.append(f"DEPTHS={','.join(map(str, options.depths))}")
+    return " ".join(parts)
+
+
+def _begin_or_continue(options, machine, tests, facts, cards, host, threads) -> Run:
+    from bench import prepare, session
+
+    lab = labdata.load()
+    wanted = session.identity(options, machine, tests, facts, _command(options, machine.id))
+    old = session.unfinished(lab, wanted)
+    if old:
+        print(f"Continuing run {old.id}: {len(old.results)} of {len(tests)} tests are done.")
+        return old
+    stamp = f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{options.profile}"
+    ink = prepare.ink(lab, machine, f"{machine.id}-{stamp}", options.profile, tests, cards)
+    print(f"Inked before measuring: labdata/ink/{ink.name}")
+    for p in labdata.load().inks[ink.stem].predictions:
+        print(f"  {p.quantity}: {'≤ ' if p.kind == 'ceiling' else ''}{p.as_written}")
+    return session.begin(stamp, wanted, host, ink, [])
+
+
+def _weights_progress(card: Model):
+    """A progress line for writing one synthetic file."""
+    from bench.progress import Step
+
+    step = Step(f"Writing {card.id} (random weights, true shapes)")
+
+    def advance(done: int, total: int) -> None:
+        step.count(done // 10**6, total // 10**6)
+        step.draw()
+        if done >= total:
+            step.end()
+
+    return advance
+
+
+def _measure(run, tests: list[Test], weights, options, threads, machine, models) -> Run:
+    """Perform a run behind one progress bar, a line for every finished test."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from bench import session
+    from bench.cost import work_s
+    from macros.compare import conditions, rate
+    from macros.values import Value
+
+    console = Console(highlight=False)
+    costs = [work_s(t, models[t.target.model], machine, options.reps) for t in tests]
+    columns = (TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn(compact=True), TextColumn("left"))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=sum(costs), completed=sum(costs[: len(run.results)]))
+
+        def on_event(number: int, event: dict) -> None:
+            share = event["done_tokens"] / event["total_tokens"] if event["event"] == "progress" else 0
+            bar.update(task, description=tests[number].label)
+            if share:
+                bar.update(task, completed=sum(costs[:number]) + share * costs[number])
+
+        def on_result(number: int, result) -> None:
+            measured = rate(result)
+            words = Value(measured.mean, "tok/s", "measured", sigma=measured.sigma).text if measured else f"failed: {result.failed}"
+            notes = "".join(f"  ({c})" for c in conditions(result))
+            console.print(f"{number + 1}/{len(tests)}  {tests[number].label}: {words}{notes}", markup=False)
+            bar.update(task, completed=sum(costs[: number + 1]))
+
+        return session.perform(run, tests, weights, options, threads, on_event, on_result)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Before anything is timed: which machine this is, which weights, and the ink."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import host as hosts
+from bench import hub, probe, weights
+from bench.host import Host
+from bench.plan import PlanError, Test
+from macros import gguf_header, labdata, predict
+from macros.labdata import Lab
+from macros.schema import Compute, Ink, Machine, Model, Quantity, ShapeDoc, Source, Specs, TensorDoc
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The files to run, by quantisation, and their cards."""
+
+    cards: dict[str, Model]
+    paths: dict[str, Path]
+
+
+def slug(text: str) -> str:
+    """A name as an id: small letters, digits and hyphens.
+
+    >>> slug("Apple M4 (10-core GPU), 24 GB")
+    'apple-m4-10-core-gpu-24-gb'
+    """
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.")[:80] or "machine"
+
+
+def machine(lab: Lab, host: Host, name: str | None, threads: int, say: object) -> Machine:
+    """This machine's file, written now if there is none: spec sheet where the chip is known, else a probe.
+
+    Raises:
+        PlanError: MACHINE names a file about other hardware.
+        probe.ProbeFailed: the probe gave no result.
+    """
+    chip = hosts.find_chip(host, lab.chips)
+    chip_name = chip.name if chip else hosts.chip_key(host) or "unknown CPU"
+    # A box is sold by the GiB its firmware then takes a little from: 23.4 read is 24 on the label.
+    memory_gib = -(-(host.memory_bytes or 0) // 2**30)
+    cores = host.physical_cores or host.logical_cores
+    title = f"{chip_name}, {cores} cores, {memory_gib} GB" if not host.gpus else f"{chip_name}, {memory_gib} GB"
+    ident = name or slug(title)
+    if ident in lab.machines:
+        known = lab.machines[ident]
+        if known.chip != chip_name and not (name and known.chip in chip_name):
+            raise PlanError(f"MACHINE: labdata/machines/{ident}.yml is about another chip; it says {known.chip!r}, this is {chip_name!r}")
+        return known
+    candidates = hosts.chip_candidates(host, lab.chips)
+    sources = {"host": Source(title="The operating system", kind="measured", note="memory as the system reports it")}
+    if chip:
+        sources |= {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
+        bandwidth = chip.memory_bandwidth
+        peak = Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None
+    else:
+        say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")  # type: ignore[operator]
+        bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(threads)
+    notes = ["A virtual machine."] if host.virtual else []
+    if not chip and candidates:
+        notes.append("Could be " + " or ".join(c.name for c in candidates) + "; not guessed.")
+    document = Machine(
+        schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=cores,
+        specs=Specs(memory_bandwidth=bandwidth, peak_compute=peak,
+                    memory=Quantity(value=round((host.memory_bytes or 1) / 2**30, 1), unit="GiB", source="host")),
+        notes=notes, sources=sources)  # fmt: skip
+    labdata.write(labdata.ROOT / "machines" / f"{ident}.yml", document)
+    return document
+
+
+def _probe(threads: int) -> tuple[Quantity, Compute, Source, Source]:
+    read, matmul = probe.read_bandwidth(threads), probe.matmul_flops(threads)
+    today = datetime.now(UTC).date().isoformat()
+
+    def source(title: str, result: probe.ProbeResult) -> Source:
+        samples = ", ".join(f"{s / 1e9:.2f}" for s in result.samples)
+        note = f"{result.method}; {result.n_threads} threads; numpy {result.numpy}, {result.blas}; {today}; rounds in G{result.unit}: {samples}"
+        return Source(title=title, kind="measured", note=note)
+
+    bandwidth = Quantity(value=round(read.value / 1e9, 2), unit="GB/s", source="probe-read", note="measured by a probe, not a spec sheet's figure")
+    peak = Compute(value=round(matmul.value / 1e9, 1), unit="GFLOP/s", source="probe-matmul", precision="fp32", note="measured by a probe, not a spec sheet's figure")
+    return bandwidth, peak, source("Read-bandwidth probe of the CPU", read), source("Matmul probe of the CPU", matmul)
+
+
+def cache_dir() -> Path:
+    """Where synthetic weights are kept between runs."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "inklab" / "models"
+
+
+def shapes(lab: Lab) -> list[str]:
+    """The synthetic shapes labdata/models has in both formats."""
+    ids = [m.id for m in lab.models.values() if m.weights == "synthetic"]
+    return sorted(i.removesuffix("-q8_0-synthetic") for i in ids if i.endswith("-q8_0-synthetic"))
+
+
+def synthetic(lab: Lab, shape: str, quants: list[str]) -> dict[str, Model]:
+    """The cards of a synthetic shape by quantisation.
+
+    Raises:
+        LabError: no such card.
+    """
+    return {q: lab.get("models", f"{shape}-{q.lower()}-synthetic") for q in quants}
+
+
+def write_weights(cards: dict[str, Model], on_progress: object) -> Weights:
+    """The synthetic files of some cards, written where they are not there yet.
+
+    Raises:
+        PlanError: too little disk space.
+    """
+    paths = {}
+    for quant, card in cards.items():
+        shape_id = card.id.removesuffix(f"-{quant.lower()}-synthetic")
+        try:
+            paths[quant] = weights.ensure(cache_dir(), shape_id, card.dims, quant, on_progress(card))  # type: ignore[operator]
+        except OSError as error:
+            raise PlanError(f"weights: {card.id} cannot be written; {error}") from None
+    return Weights(cards, paths)
+
+
+def own_model(lab: Lab, spec: str, quant: str) -> Weights:
+    """The user's file in the place of the plan's `quant`, its card written from its header if there is none.
+
+    Raises:
+        PlanError: no such file, not a GGUF, or an architecture the physics here does not know.
+    """
+    path = hub.fetch(spec) if spec.startswith("hf:") else Path(spec).expanduser()
+    if not path.is_file():
+        raise PlanError(f"MODEL: no such file; got {spec!r}")
+    try:
+        header = gguf_header.read_header(path)
+    except (ValueError, OSError) as error:
+        raise PlanError(f"MODEL: {path.name}: {str(error).removeprefix(f'{path}: ')}") from None
+    kind = "synthetic" if header.synthetic else "published"
+    ident = slug(path.stem)
+    card = Model(
+        schema=1, id=ident, name=(header.name or path.stem) + (", synthetic weights" if header.synthetic else ""),
+        quant=header.quant, weights=kind, hf=spec.removeprefix("hf:") if spec.startswith("hf:") else None,
+        shape=ShapeDoc(source="header", **vars(header.shape)), tensors=_grouped(header.tensors),
+        sources={"header": Source(title="The file's own GGUF header", kind="published", note=f"read from {path.name}")})  # fmt: skip
+    if ident in lab.models:
+        known = lab.models[ident]
+        if (known.dims, sorted(t.n_bytes for t in known.table())) != (card.dims, sorted(t.n_bytes for t in card.table())):
+            raise PlanError(f"MODEL: labdata/models/{ident}.yml describes another file of that name; rename {path.name}")
+        card = known
+    else:
+        labdata.write(labdata.ROOT / "models" / f"{ident}.yml", card)
+    return Weights({quant: card}, {quant: path})
+
+
+def _grouped(tensors: list) -> list[TensorDoc]:
+    """Tensors alike in all but the layer number, as one entry each."""
+    counts: dict[tuple, int] = {}
+    for t in tensors:
+        key = (re.sub(r"\.\d+\.", ".*.", t.name), tuple(t.shape), t.type)
+        counts[key] = counts.get(key, 0) + t.count
+    return [TensorDoc(name=n, shape=list(s), type=k, count=c) for (n, s, k), c in counts.items()]
+
+
+def ink(lab: Lab, machine: Machine, ident: str, profile: str, tests: list[Test], cards: dict[str, Model]) -> Path:
+    """Write the derived ink of a plan, before anything runs."""
+    models = {c.id: c for c in cards.values()}
+    control = {t.target.experiment for t in tests if t.cpu_control}
+    predictions = predict.derive(machine, models, [t.target for t in tests], control)
+    document = Ink(
+        schema=1, id=ident, title=f"What {machine.name} should do, plan {profile}", machine=machine.id, author="derived",
+        written_at=datetime.now(UTC).replace(microsecond=0), predictions=predictions,
+        written_note="Computed from the machine's roofs and the model's shapes; written by the bench before its first test.")  # fmt: skip
+    path = labdata.ROOT / "ink" / f"{ident}.yml"
+    labdata.write(path, document)
+    return path
