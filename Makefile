@@ -59,9 +59,9 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra bench -c .cache/all.txt -o lock/bench.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
 
-schema: ## write the JSON Schema files that editors check labdata/ with
+schema: ## write what documents labdata/: JSON Schema for editors, and its README
 	@$(SETUP) site
-	@$(RUN) -m macros.labdata schema
+	@$(RUN) -m macros.schema_docs
 
 clean: ## remove what was built: site/ and .cache/
 	@rm -rf site .cache

@@ -1,7 +1,7 @@
 """labdata/ in and out: the only module that knows YAML.
 
 `load` reads every file, collects every problem, and raises once. `write` is atomic.
-`python -m macros.labdata schema` rewrites the editors' JSON Schema and labdata/README.md's tables.
+`python -m macros.schema_docs` rewrites what documents the files.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class ScoreView:
 def gap_value(fraction: float) -> Value:
     """A signed gap: whole per cents from 10 %, one digit below, two under 0.1 %."""
     size = abs(fraction) * 100
-    return percent(fraction, how="measured / predicted − 1", decimals=0 if size >= 9.95 else 1 if size >= 0.095 else 2)
+    return percent(fraction, how="measured / predicted − 1", signed=True, decimals=0 if size >= 9.95 else 1 if size >= 0.095 else 2)
 
 
 @dataclass(frozen=True)
@@ -309,15 +309,15 @@ class ModelView:
 
     @cached_property
     def layers(self) -> Value:
-        return self._of(self.doc.shape.n_layer, "", "layers, config.json")
+        return self._of(self.doc.shape.n_layer, "", "layers, config.json", 0)
 
     @cached_property
     def heads(self) -> Value:
-        return self._of(self.doc.shape.n_head, "", "query heads, config.json")
+        return self._of(self.doc.shape.n_head, "", "query heads, config.json", 0)
 
     @cached_property
     def kv_heads(self) -> Value:
-        return self._of(self.doc.shape.n_head_kv, "", "KV heads, config.json")
+        return self._of(self.doc.shape.n_head_kv, "", "KV heads, config.json", 0)
 
     @cached_property
     def head_dim(self) -> Value:

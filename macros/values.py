@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -65,6 +66,7 @@ class Value:
         kind: predicted (ink), measured, derived (computed afterwards) or spec (a source's figure)
         sigma: sample standard deviation, same unit
         decimals: digits past the point; by default what sigma supports, else 3 significant
+        signed: print a plus sign too, for gaps
         how: formula, inputs, run, source: what a reader needs to re-derive it
         href: where it is documented, relative to the page
     """
@@ -76,6 +78,7 @@ class Value:
     decimals: int | None = None
     how: str = ""
     href: str = ""
+    signed: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -119,6 +122,8 @@ class Value:
     def bare(self) -> str:
         """The number without its unit: "20.80 ± 0.05"."""
         text = number(self.n, self._decimals())
+        if self.signed and self.n > 0:
+            text = "+" + text
         if self.sigma is not None:
             text += f"\u00a0±\u00a0{number(self.sigma, self._decimals())}"
         return text
@@ -141,13 +146,13 @@ class Value:
         return self.__html__()
 
 
-def percent(fraction: float, kind: str = "derived", decimals: int | None = None, **rest: str) -> Value:
+def percent(fraction: float, kind: str = "derived", decimals: int | None = None, **rest: Any) -> Value:
     """A fraction as a percentage.
 
     >>> percent(0.8716).text
     '87.2\u202f%'
     """
-    return Value(fraction * 100, "%", kind, decimals=decimals, **rest)  # type: ignore[arg-type]
+    return Value(fraction * 100, "%", kind, decimals=decimals, **rest)
 
 
 def verdict_html(word: str) -> Markup:

@@ -1,0 +1,95 @@
+"""The schema for people and editors: labdata/schema/*.json and the tables of labdata/README.md.
+
+`python -m macros.schema_docs` writes both; a test keeps them current.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from macros import labdata, schema
+
+FILES = {
+    "machines/<machine>.yml": schema.Machine,
+    "models/<model>.yml": schema.Model,
+    "ink/<ink>.yml": schema.Ink,
+    "ink/<ink>.errata.yml": schema.Errata,
+    "runs/<machine>/<run>.yml": schema.Run,
+    "chips.yml": schema.Chips,
+}
+INTRO = """# labdata: the facts, and nothing else
+
+One file a thing; its name is its id. Every spec value is `{value, unit, source}` and its source stands in
+the same file's `sources`. Runs hold raw samples; whatever can be computed from them is computed at build.
+Unknown keys, NaN, a missing source or a name that leads nowhere stop the build: `make check` names every
+problem with its file and key.
+
+GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
+`raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: each run holds the
+SHA-256 of its ink.
+
+The tables are generated from `macros/schema.py` by `make schema`; editors find the same in `schema/`.
+"""
+
+
+def json_schemas() -> dict[str, str]:
+    """JSON Schema of each kind of file, by file name."""
+    return {
+        f"{kind.__name__.lower()}.schema.json": json.dumps(kind.model_json_schema(by_alias=True), indent=1, ensure_ascii=False) + "\n"
+        for kind in FILES.values()
+    }
+
+
+def readme() -> str:
+    """labdata/README.md: each file's keys with meaning and example, nested parts once each."""
+    parts, done = [INTRO], set()
+    queue: list[tuple[str, type[BaseModel]]] = [(f"`{path}`", kind) for path, kind in FILES.items()]
+    while queue:
+        title, kind = queue.pop(0)
+        if kind in done:
+            continue
+        done.add(kind)
+        doc = (kind.__doc__ or "").strip().splitlines()
+        parts.append(f"## {title}\n" + (f"\n{doc[0]}\n" if doc else ""))
+        rows = ["| key | what it is | example |", "|---|---|---|"]
+        for name, info in kind.model_fields.items():
+            shown = info.alias or name
+            need = "" if info.is_required() else " (optional)"
+            example = f"`{_example(info.examples[0])}`" if info.examples else ""
+            rows.append(f"| `{shown}`{need} | {_cell(info.description or '')} | {_cell(example)} |")
+            queue += [(part.__name__, part) for part in _parts(info.annotation)]
+        parts.append("\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _example(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _parts(annotation: object) -> list[type[BaseModel]]:
+    """The models inside a field's type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if typing.get_origin(annotation) in (list, dict, typing.Union, types.UnionType, typing.Annotated):
+        return [m for arg in typing.get_args(annotation) for m in _parts(arg)]
+    return []
+
+
+def write(root: Path = labdata.ROOT) -> None:
+    """Bring schema/ and README.md up to date."""
+    for name, text in json_schemas().items():
+        labdata.write_text(root / "schema" / name, text)
+    labdata.write_text(root / "README.md", readme())
+
+
+if __name__ == "__main__":
+    write()
