@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from macros import labdata
@@ -13,7 +14,8 @@ from macros.labdata import LabError
 if TYPE_CHECKING:
     from bench.options import Options
     from bench.plan import Test
-    from macros.schema import Model, Run
+    from macros.cards import Model
+    from macros.records import Run
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -81,18 +83,18 @@ def _run(flags: dict) -> int:
         threads = options.threads or hosts.default_threads(host)
         load = hosts.load1_per_core()
         if session.busy(load):
-            print(f"Busy machine: load {load:.2f} per core. Every number below will say so; an idle machine measures better.")
-        main_quant = chosen.experiments[0].quant
+            print(f"Busy machine: load {load:.2f} per core. The numbers below will say so; an idle machine measures better.")
         if options.model:
-            weights = prepare.own_model(lab, options.model, main_quant)
+            weights = prepare.own_model(lab, options.model, chosen.experiments[0].quant)
             cards = weights.cards
         else:
             quants = list(dict.fromkeys(e.quant for e in chosen.experiments))
             cards = prepare.synthetic(lab, options.shape or chosen.shape, quants)
-        tests = plan.tests(chosen, cards, facts["gpu"], options.depths)
         models = {**lab.models, **{c.id: c for c in cards.values()}}
+        gpu = facts["gpu"] and options.ngl != 0
+        tests = plan.tests(chosen, cards, gpu, options.depths)
         plan.check_memory(host.available_bytes or float("inf"), tests, models)
-        machine = prepare.machine(lab, host, options.machine, threads, print)
+        machine = prepare.machine(lab, host, options.machine, threads, gpu, print)
         if not options.model:
             weights = prepare.write_weights(cards, _weights_progress)
         run = _begin_or_continue(options, machine, tests, facts, cards, host, threads)
@@ -104,13 +106,15 @@ def _run(flags: dict) -> int:
     return 1 if len(failed) == len(run.results) else 0
 
 
-def _command(options: Options, machine: str) -> str:
+def _command(options: Options) -> str:
     """The command that repeats a run."""
     from bench.options import Options
 
     parts = ["make bench", f"PROFILE={options.profile}"]
     for name in ("model", "shape", "reps", "threads", "ngl"):
         value = getattr(options, name)
+        if name == "model" and value and not value.startswith("hf:"):
+            value = Path(value).name  # where a file lies is nobody's business
         if value != getattr(Options(), name):
             parts.append(f"{name.upper()}={value}")
     if options.depths:
@@ -122,7 +126,7 @@ def _begin_or_continue(options, machine, tests, facts, cards, host, threads) -> 
     from bench import prepare, session
 
     lab = labdata.load()
-    wanted = session.identity(options, machine, tests, facts, _command(options, machine.id))
+    wanted = session.identity(options, machine, tests, facts, _command(options))
     old = session.unfinished(lab, wanted)
     if old:
         print(f"Continuing run {old.id}: {len(old.results)} of {len(tests)} tests are done.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.plan import Test
 from macros import predict
-from macros.schema import Machine, Model
+from macros.cards import Machine, Model
 
 EFFICIENCY = 0.6  # of the roofs; the bar corrects itself as tests finish
 FALLBACK_FLOPS_S = 100e9  # where no compute roof is known

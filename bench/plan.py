@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from macros import labdata, predict
-from macros.schema import Model, Plan, Target
+from macros.cards import Model
+from macros.inks import Target
+from macros.records import Plan
 
 PLANS = Path(__file__).parent / "plans"
 HEADROOM_BYTES = 1.5e9  # the engine's compute buffers, Python, and an operating system that breathes

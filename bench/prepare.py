@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,10 @@ from bench import hub, probe, weights
 from bench.host import Host
 from bench.plan import PlanError, Test
 from macros import gguf_header, labdata, predict
+from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
+from macros.fields import Compute, Quantity, Source
+from macros.inks import Ink
 from macros.labdata import Lab
-from macros.schema import Compute, Ink, Machine, Model, Quantity, ShapeDoc, Source, Specs, TensorDoc
 
 
 @dataclass(frozen=True)
@@ -34,39 +37,44 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.")[:80] or "machine"
 
 
-def machine(lab: Lab, host: Host, name: str | None, threads: int, say: object) -> Machine:
+def machine(lab: Lab, host: Host, name: str | None, threads: int, gpu: bool, say: Callable[[str], None]) -> Machine:
     """This machine's file, written now if there is none: spec sheet where the chip is known, else a probe.
 
+    Args:
+        gpu: the engine will compute on a GPU; its roofs, not the CPU's, are then what counts
+
     Raises:
-        PlanError: MACHINE names a file about other hardware.
+        PlanError: MACHINE names a file about other hardware, or the GPU's roofs are not known.
         probe.ProbeFailed: the probe gave no result.
     """
-    chip = hosts.find_chip(host, lab.chips)
-    chip_name = chip.name if chip else hosts.chip_key(host) or "unknown CPU"
+    unified = (host.cpu or "").startswith("Apple")
+    chip = hosts.find_chip(host, lab.chips) if gpu or unified else None
+    chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.cpu) or "unknown chip"
     # A box is sold by the GiB its firmware then takes a little from: 23.4 read is 24 on the label.
     memory_gib = -(-(host.memory_bytes or 0) // 2**30)
-    cores = host.physical_cores or host.logical_cores
-    title = f"{chip_name}, {cores} cores, {memory_gib} GB" if not host.gpus else f"{chip_name}, {memory_gib} GB"
+    title = f"{chip_name}, {memory_gib} GB" if gpu else f"{chip_name}, {threads} cores, {memory_gib} GB"
     ident = name or slug(title)
     if ident in lab.machines:
         known = lab.machines[ident]
-        if known.chip != chip_name and not (name and known.chip in chip_name):
+        if known.chip not in (chip_name, host.cpu) and not chip_name.startswith(known.chip):
             raise PlanError(f"MACHINE: labdata/machines/{ident}.yml is about another chip; it says {known.chip!r}, this is {chip_name!r}")
         return known
-    candidates = hosts.chip_candidates(host, lab.chips)
     sources = {"host": Source(title="The operating system", kind="measured", note="memory as the system reports it")}
+    notes = ["A virtual machine."] if host.virtual else []
     if chip:
         sources |= {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
         bandwidth = chip.memory_bandwidth
         peak = Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None
+    elif gpu or unified:
+        candidates = ", ".join(c.name for c in hosts.chip_candidates(host, lab.chips))
+        could = f"could be {candidates}" if candidates else "not in labdata/chips.yml"
+        raise PlanError(f"machine: the roofs of {chip_name} are not known ({could}); write labdata/machines/{ident}.yml "
+                        f"with its bandwidth and source (labdata/README.md has every key), or NGL=0 BACKEND=cpu for the CPU alone")
     else:
-        say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")  # type: ignore[operator]
+        say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")
         bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(threads)
-    notes = ["A virtual machine."] if host.virtual else []
-    if not chip and candidates:
-        notes.append("Could be " + " or ".join(c.name for c in candidates) + "; not guessed.")
     document = Machine(
-        schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=cores,
+        schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=host.physical_cores,
         specs=Specs(memory_bandwidth=bandwidth, peak_compute=peak,
                     memory=Quantity(value=round((host.memory_bytes or 1) / 2**30, 1), unit="GiB", source="host")),
         notes=notes, sources=sources)  # fmt: skip
@@ -76,11 +84,12 @@ def machine(lab: Lab, host: Host, name: str | None, threads: int, say: object) -
 
 def _probe(threads: int) -> tuple[Quantity, Compute, Source, Source]:
     read, matmul = probe.read_bandwidth(threads), probe.matmul_flops(threads)
-    today = datetime.now(UTC).date().isoformat()
+    load = hosts.load1_per_core()
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load {'unknown' if load is None else f'{load:.2f}'} per core"
 
     def source(title: str, result: probe.ProbeResult) -> Source:
         samples = ", ".join(f"{s / 1e9:.2f}" for s in result.samples)
-        note = f"{result.method}; {result.n_threads} threads; numpy {result.numpy}, {result.blas}; {today}; rounds in G{result.unit}: {samples}"
+        note = f"{result.method}; {result.n_threads} threads; numpy {result.numpy}, {result.blas}; {when}; rounds in G{result.unit}: {samples}"
         return Source(title=title, kind="measured", note=note)
 
     bandwidth = Quantity(value=round(read.value / 1e9, 2), unit="GB/s", source="probe-read", note="measured by a probe, not a spec sheet's figure")
@@ -108,7 +117,7 @@ def synthetic(lab: Lab, shape: str, quants: list[str]) -> dict[str, Model]:
     return {q: lab.get("models", f"{shape}-{q.lower()}-synthetic") for q in quants}
 
 
-def write_weights(cards: dict[str, Model], on_progress: object) -> Weights:
+def write_weights(cards: dict[str, Model], on_progress: Callable[[Model], Callable[[int, int], None]]) -> Weights:
     """The synthetic files of some cards, written where they are not there yet.
 
     Raises:
@@ -118,7 +127,7 @@ def write_weights(cards: dict[str, Model], on_progress: object) -> Weights:
     for quant, card in cards.items():
         shape_id = card.id.removesuffix(f"-{quant.lower()}-synthetic")
         try:
-            paths[quant] = weights.ensure(cache_dir(), shape_id, card.dims, quant, on_progress(card))  # type: ignore[operator]
+            paths[quant] = weights.ensure(cache_dir(), shape_id, card.dims, quant, on_progress(card))
         except OSError as error:
             raise PlanError(f"weights: {card.id} cannot be written; {error}") from None
     return Weights(cards, paths)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from macros import compare
 from macros.compare import Score
 from macros.narrative import gap_value, inked_value, measured_value, tally_words
-from macros.schema import Run
+from macros.records import Run
 from macros.values import percent
 
 if TYPE_CHECKING:

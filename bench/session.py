@@ -23,8 +23,9 @@ from bench.options import Options
 from bench.plan import PlanError, Test
 from bench.prepare import Weights
 from macros import compare, labdata
+from macros.cards import Machine
 from macros.labdata import Lab
-from macros.schema import HostDoc, InkRef, Instrument, Machine, Result, Run
+from macros.records import HostDoc, InkRef, Instrument, Result, Run
 
 VERSION = "0.1.0"
 

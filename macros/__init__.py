@@ -20,16 +20,27 @@ def current_book() -> Any:
 def define_env(env: Any) -> None:
     """Called by mkdocs-macros once a build."""
     global _book
-    from macros import compare, exhibits, labdata, mathml, narrative, pages, roofline, values
+    from macros import (
+        compare,
+        exhibits,
+        labdata,
+        mathml,
+        narrative,
+        pages,
+        predict,
+        roofline,
+        values,
+    )
+    from macros.inks import DIRECTIONS
 
-    lab = labdata.load()
+    lab = _load(labdata)
     _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])))
     pages.REPOSITORY = env.conf.get("repo_url") or ""
 
     for function in vars(roofline).values():
         if callable(function) and getattr(function, "__module__", "") == roofline.__name__:
             env.macro(function)
-    for function in (book.machine, book.model, book.measured, book.inked, book.score, book.tally):
+    for function in (book.machine, book.model, book.measured, book.inked, book.score, book.tally, book.correction, book.afterthought):
         env.macro(function)
     env.macro(mathml.equation)
     env.macro(mathml.frac)
@@ -107,11 +118,21 @@ def define_env(env: Any) -> None:
         return pages.day_index(book)
 
     @env.macro
+    def check(name: str) -> Any:
+        return lab.get("checks", name)
+
+    @env.macro
+    def check_table(name: str, id: str, caption: str) -> str:
+        return exhibits.check_table(book, name, id, caption)
+
+    @env.macro
     def rules() -> dict:
         return {
             "tolerance": values.percent(compare.TOLERANCE, "spec", 0),
             "noise_sigmas": values.Value(compare.NOISE_SIGMAS, "", "spec", decimals=0),
             "noisy_sigma": values.percent(compare.NOISY_SIGMA, "spec", 0),
+            "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
+            "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],
             "busy_load": values.Value(compare.BUSY_LOAD, "", "spec", decimals=1),
         }
 
@@ -119,6 +140,16 @@ def define_env(env: Any) -> None:
     def verdict_list() -> str:
         items = (f"<dt>{values.verdict_html(word)}</dt><dd>{why}</dd>" for word, why in compare.VERDICTS.items())
         return f'<dl class="verdicts">{"".join(items)}</dl>'
+
+
+def _load(labdata: Any) -> Any:
+    """The lab, its problems as one MkDocs message instead of a traceback."""
+    from mkdocs.exceptions import PluginError
+
+    try:
+        return labdata.load()
+    except labdata.LabError as error:
+        raise PluginError(f"labdata:\n{error}") from None
 
 
 def _days(docs: Path) -> list:
@@ -136,5 +167,39 @@ def _days(docs: Path) -> list:
 
 
 def on_pre_page_macros(env: Any) -> None:
-    """Called before each page: links start from it, figures count from one."""
+    """Called before each page: links start from it, figures count from one; then render it here.
+
+    The plugin would answer a mistake with a traceback, exit code 100 and a dead `mkdocs serve`;
+    this way it is one line with file and line, exit code 1, and a server that waits for the cure.
+    """
+    from mkdocs.exceptions import PluginError
+
     _book.turn_to(env.page.url)
+    if env.page.meta.get("render_macros") is False:
+        return
+    try:
+        env.markdown = env.env.from_string(env.markdown).render(**{**env.variables, **env.page.meta})
+    except Exception as error:
+        line = _line(error) + _front_matter_lines(env.page)
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise PluginError(f"docs/{env.page.file.src_uri}: line {line}: {words[0]}") from None
+    env.page.meta["render_macros"] = False  # done; a second pass would read the output as macros
+
+
+def _line(error: Exception) -> int:
+    """The template line an error came from."""
+    if hasattr(error, "lineno"):
+        return error.lineno
+    lines, trace = [0], error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return lines[-1]
+
+
+def _front_matter_lines(page: Any) -> int:
+    """Lines of a source file above its Markdown."""
+    text = page.file.content_string
+    body = page.markdown or ""
+    return text[: text.find(body.strip()[:40])].count("\n") if body.strip() else 0

@@ -6,9 +6,10 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from macros import schema
+from macros import units
+from macros.inks import DIRECTIONS, Prediction, Target
 from macros.labdata import Lab, LabError, same_setting
-from macros.schema import Prediction, Result, Run, Target
+from macros.records import Result, Run
 
 # The rules, stated on the method page from these very numbers.
 NOISE_SIGMAS = 2.0  # two numbers closer than this many sigma are not said to differ
@@ -115,7 +116,7 @@ def verdict(p: Prediction, m: Measured | None) -> str:
     if p.kind == "ceiling":
         return "broken" if m.mean - noise > p.value else "unbroken"  # type: ignore[operator]
     if p.kind == "direction":
-        low, high = schema.DIRECTIONS[p.direction]  # type: ignore[index]
+        low, high = DIRECTIONS[p.direction]  # type: ignore[index]
         if low <= m.mean - noise and m.mean + noise <= high:
             return "held"
     elif p.kind == "interval":
@@ -161,7 +162,7 @@ def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score
         base, _ = measure(lab, runs, p.over)
         m = ratio(m, base) if base else None
     if m and p.of.test == "file_size":
-        unit = schema.units.to_si(1.0, p.unit)
+        unit = units.to_si(1.0, p.unit)
         m = Measured(m.mean / unit, 0.0, 1)
     return Score(ink, p, m, verdict(p, m), run)
 

@@ -8,9 +8,16 @@ from markupsafe import Markup
 from macros import charts, compare, rows, tables
 from macros.compare import Score
 from macros.narrative import Book, InkedText, gap_value, inked_value, measured_value
-from macros.schema import Result, Run
+from macros.records import Result, Run
 from macros.tables import Column
-from macros.values import Value, number, percent, sigma_decimals, verdict_html
+from macros.values import (
+    Value,
+    decimals_for,
+    number,
+    percent,
+    sigma_decimals,
+    verdict_html,
+)
 
 NOT_MEASURED = "not measured"
 
@@ -160,6 +167,35 @@ def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
     return _figure(book, id, charts.predicted_measured(frame), frame, caption, label)
+
+
+def check_table(book: Book, name: str, id: str, caption: str) -> str:
+    """A check of the instrument: medians of both ways, and the ratio b / a over the pairs."""
+    check = book.lab.get("checks", name)
+    frame = rows.check(check)
+    cells = []
+    for r in frame.to_dict("records"):
+        decimals = decimals_for(r["median_a"])
+        cells.append(
+            {
+                "test": r["test"],
+                "a": number(r["median_a"], decimals),
+                "b": number(r["median_b"], decimals),
+                "ratio": number(r["ratio"], 3),
+                "spread": f"{number(r['ratio_low'], 3)}–{number(r['ratio_high'], 3)}",
+                "pairs": str(r["pairs"]),
+            }
+        )
+    unit = check.pairs[0].unit
+    columns = [
+        Column("test", "Test"),
+        Column("a", f"{check.a} [{unit}]".capitalize(), "right"),
+        Column("b", f"{check.b} [{unit}]".capitalize(), "right"),
+        Column("ratio", "Ratio of medians", "right"),
+        Column("spread", "Pair by pair", "right"),
+        Column("pairs", "Pairs", "right"),
+    ]
+    return _table(book, id, columns, cells, frame, caption)
 
 
 def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:

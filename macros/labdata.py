@@ -16,8 +16,11 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from macros import schema, units
-from macros.schema import Chips, Errata, Ink, Machine, Model, Prediction, Result, Run, Source
+from macros import units
+from macros.cards import Chip, Chips, Machine, Model, ShapeDoc
+from macros.fields import Quantity, Source
+from macros.inks import Errata, Ink, Prediction
+from macros.records import Check, Result, Run
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
@@ -80,6 +83,7 @@ def write(path: Path, document: BaseModel) -> None:
     up = "../../" if isinstance(document, Run) else "../"
     head = f"# yaml-language-server: $schema={up}schema/{kind}.schema.json\n"
     data = document.model_dump(by_alias=True, exclude_unset=True)
+    data["sources"] = data.pop("sources", {})  # last: a reader wants the values first
     body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     write_text(path, head + body)
 
@@ -114,7 +118,8 @@ class Lab:
     inks: dict[str, Ink] = field(default_factory=dict)
     errata: dict[str, Errata] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
-    chips: list[schema.Chip] = field(default_factory=list)
+    checks: dict[str, Check] = field(default_factory=dict)
+    chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
 
     def get(self, kind: str, name: str) -> Any:
@@ -194,7 +199,8 @@ def load(root: Path = ROOT) -> Lab:
         LabError: every problem in every file, in one message.
     """
     problems: list[str] = []
-    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "chips")}
+    broken: set[str] = set()  # files with problems of their own: what names them is not dangling
+    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "checks", "chips")}
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
         shown = f"labdata/{path.relative_to(root).as_posix()}"
@@ -202,6 +208,7 @@ def load(root: Path = ROOT) -> Lab:
             document = _cached(kind, path, shown)
         except LabError as error:
             problems.extend(error.problems)
+            broken.add(name)
             return
         found[into][name] = document
         stem = path.name.removesuffix(".yml")
@@ -209,10 +216,9 @@ def load(root: Path = ROOT) -> Lab:
             problems.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
         problems.extend(_unsourced(document, shown, root))
 
-    for path in sorted(root.glob("machines/*.yml")):
-        read(Machine, path, "machines", path.stem)
-    for path in sorted(root.glob("models/*.yml")):
-        read(Model, path, "models", path.stem)
+    for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
+        for path in sorted(root.glob(f"{folder}/*.yml")):
+            read(kind, path, folder, path.stem)
     for path in sorted(root.glob("ink/*.yml")):
         if path.name.endswith(".errata.yml"):
             read(Errata, path, "errata", path.name.removesuffix(".errata.yml"))
@@ -224,7 +230,7 @@ def load(root: Path = ROOT) -> Lab:
         read(Chips, root / "chips.yml", "chips", "chips")
     chips = found.pop("chips").get("chips")
     lab = Lab(**found, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
-    problems += _dangling(lab, root)
+    problems += _dangling(lab, root, broken)
     if problems:
         raise LabError(problems)
     return lab
@@ -236,7 +242,7 @@ def _unsourced(document: Any, shown: str, root: Path) -> list[str]:
     for where, name in _source_names(document):
         if name not in document.sources:
             known = ", ".join(document.sources) or "none"
-            problems.append(f"{shown}: {where}.source: not in this file's sources; got {name!r}; known: {known}")
+            problems.append(f"{shown}: {f'{where}.source'.lstrip('.')}: not in this file's sources; got {name!r}; known: {known}")
     for name, source in document.sources.items():
         if source.raw and not (root / "raw" / source.raw).is_file():
             problems.append(f"{shown}: sources.{name}.raw: no such file in labdata/raw; got {source.raw!r}")
@@ -245,8 +251,10 @@ def _unsourced(document: Any, shown: str, root: Path) -> list[str]:
 
 def _source_names(value: Any, where: str = "") -> list[tuple[str, str]]:
     """(dotted key, source name) of every sourced value in a document."""
-    if isinstance(value, (schema.Quantity, schema.ShapeDoc)):
+    if isinstance(value, (Quantity, ShapeDoc)):
         return [(where, value.source)]
+    if isinstance(value, Check):
+        return [("", value.source)]
     if isinstance(value, BaseModel):
         items = [(name, getattr(value, name)) for name in type(value).model_fields]
     elif isinstance(value, list):
@@ -259,12 +267,12 @@ def _source_names(value: Any, where: str = "") -> list[tuple[str, str]]:
 _SPEC_DIMENSIONS = {"memory_bandwidth": "bytes_s", "peak_compute": "flops_s", "memory": "bytes", "cpu_bandwidth": "bytes_s"}
 
 
-def _dangling(lab: Lab, root: Path) -> list[str]:
+def _dangling(lab: Lab, root: Path, broken: set[str]) -> list[str]:
     """References that lead nowhere, units of the wrong dimension, ink changed after its run."""
     problems: list[str] = []
 
     def known(shown: str, where: str, name: str, table: dict) -> None:
-        if name not in table:
+        if name not in table and name not in broken:
             problems.append(f"{shown}: {where}: no such file; got {name!r}; known: {', '.join(sorted(table)) or 'none'}")
 
     for m in lab.machines.values():

@@ -7,16 +7,17 @@ one line of HTML, so a number on a page is one expression away from labdata/.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from posixpath import relpath
 
 from markupsafe import Markup
 
-from macros import compare, predict, roofline, work
+from macros import compare
 from macros.compare import Measured, Score
-from macros.labdata import Lab
-from macros.schema import Machine, Model, Prediction, Quantity, Result, Run
-from macros.values import Value, percent, verdict_html
+from macros.inks import Prediction
+from macros.labdata import Lab, LabError
+from macros.records import Result, Run
+from macros.subjects import MachineView, ModelView
+from macros.values import Value, as_typed, percent, verdict_html
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,31 @@ class Book:
         """A prediction with its measurement and verdict."""
         return ScoreView(self, compare.score(self.lab, ink, name))
 
+    def correction(self, ink: str, prediction: str) -> Value:
+        """The number a slip in the ink used, from its errata.
+
+        Raises:
+            LabError: no such slip.
+        """
+        return self._erratum(ink, "corrections", "prediction", prediction, "as_used")
+
+    def afterthought(self, ink: str, name: str) -> Value:
+        """A number the lab derived after measuring, as it wrote it down; never scored.
+
+        Raises:
+            LabError: no such number.
+        """
+        return self._erratum(ink, "afterthoughts", "id", name, "value")
+
+    def _erratum(self, ink: str, part: str, key: str, name: str, number: str) -> Value:
+        entries = {getattr(e, key): e for e in getattr(self.lab.get("errata", ink), part)}
+        if name not in entries:
+            raise LabError([f"labdata/ink/{ink}.errata.yml: {part}: no such entry; got {name!r}; known: {', '.join(entries)}"])
+        entry = entries[name]
+        n = getattr(entry, number)
+        how = f"{getattr(entry, 'slip', 'written after measuring, never scored')} {entry.because}"
+        return Value(n, entry.unit, "derived", decimals=as_typed(n), how=how)
+
     def tally(self, ink: str) -> str:
         """The score in words: "5 held, 3 missed, 1 ceiling unbroken"."""
         return tally_words(compare.scores(self.lab, ink))
@@ -152,7 +178,7 @@ def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
     scale = 100 if unit == "%" else 1
 
     def value(x: float) -> Value:
-        return Value(x * scale, unit, "predicted", decimals=_as_typed(x * scale), how=how, href=href)
+        return Value(x * scale, unit, "predicted", decimals=as_typed(x * scale), how=how, href=href)
 
     if p.kind == "interval":
         low, high = value(p.low), value(p.high)  # type: ignore[arg-type]
@@ -160,12 +186,6 @@ def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
         low, high = low.d(shown), high.d(shown)
         return InkedText(f"{low.bare}–{high.text}", how, href, low, high)
     return value(p.value)  # type: ignore[arg-type]
-
-
-def _as_typed(x: float) -> int:
-    """Decimals of a number as a person typed it: 24 has none, 11.5 has one."""
-    text = f"{round(x, 6):.6f}".rstrip("0")
-    return len(text.partition(".")[2])
 
 
 def measured_value(p: Prediction, m: Measured, how: str = "", href: str = "") -> Value:
@@ -221,129 +241,3 @@ def gap_value(fraction: float) -> Value:
     """A signed gap: whole per cents from 10 %, one digit below, two under 0.1 %."""
     size = abs(fraction) * 100
     return percent(fraction, how="measured / predicted − 1", signed=True, decimals=0 if size >= 9.95 else 1 if size >= 0.095 else 2)
-
-
-@dataclass(frozen=True)
-class MachineView:
-    """A machine's specs as Values of kind spec."""
-
-    book: Book
-    doc: Machine
-
-    @property
-    def name(self) -> str:
-        return self.doc.name
-
-    @property
-    def chip(self) -> str:
-        return self.doc.chip
-
-    @property
-    def page(self) -> str:
-        return self.book.link(f"machines/{self.doc.id}/")
-
-    def _spec(self, q: Quantity, decimals: int | None = None) -> Value:
-        source = self.doc.sources[q.source]
-        how = f"{source.kind}: {source.title}" + (f"; {q.note}" if q.note else "")
-        digits = _as_typed(q.value) if decimals is None else decimals
-        return Value(q.value, q.unit, "spec", decimals=digits, how=how, href=f"{self.page}#specs")
-
-    @property
-    def bandwidth(self) -> Value:
-        return self._spec(self.doc.specs.memory_bandwidth)
-
-    @property
-    def compute(self) -> Value:
-        if self.doc.specs.peak_compute is None:
-            raise ValueError(f"labdata/machines/{self.doc.id}.yml: specs.peak_compute: not known")
-        return self._spec(self.doc.specs.peak_compute)
-
-    @property
-    def compute_other(self) -> Value:
-        others = [o.quantity for o in self.doc.other_values if o.spec == "peak_compute"]
-        if not others:
-            raise ValueError(f"labdata/machines/{self.doc.id}.yml: other_values: no second peak_compute")
-        return self._spec(others[0])
-
-    @property
-    def memory(self) -> Value:
-        return self._spec(self.doc.specs.memory)
-
-    @property
-    def cpu_bandwidth(self) -> Value:
-        if self.doc.specs.cpu_bandwidth is None:
-            raise ValueError(f"labdata/machines/{self.doc.id}.yml: specs.cpu_bandwidth: not known")
-        return self._spec(self.doc.specs.cpu_bandwidth)
-
-    @property
-    def cpu_bandwidth_upper(self) -> Value:
-        q = self.doc.specs.cpu_bandwidth
-        if q is None or q.upper is None:
-            raise ValueError(f"labdata/machines/{self.doc.id}.yml: specs.cpu_bandwidth.upper: not known")
-        return self._spec(q.model_copy(update={"value": q.upper}))
-
-
-@dataclass(frozen=True)
-class ModelView:
-    """A model's sizes and dimensions as Values."""
-
-    book: Book
-    doc: Model
-
-    @property
-    def name(self) -> str:
-        return self.doc.name
-
-    def _of(self, n: float, unit: str, how: str, decimals: int | None = None, kind: str = "spec") -> Value:
-        return Value(n, unit, kind, decimals=decimals, how=how, href=self.book.link(f"machines/#model-{self.doc.id}"))
-
-    @property
-    def file(self) -> Value:
-        how = "file size as published" if self.doc.file_size else "sum of the tensor table"
-        return self._of(self.doc.file_bytes() / 1e9, "GB", how, 2)
-
-    @property
-    def params(self) -> Value:
-        how = "parameters as published" if self.doc.params else "sum of the tensor table"
-        return self._of(self.doc.param_count() / 1e9, "billion", how, 2)
-
-    @cached_property
-    def layers(self) -> Value:
-        return self._of(self.doc.shape.n_layer, "", "layers, config.json", 0)
-
-    @cached_property
-    def heads(self) -> Value:
-        return self._of(self.doc.shape.n_head, "", "query heads, config.json", 0)
-
-    @cached_property
-    def kv_heads(self) -> Value:
-        return self._of(self.doc.shape.n_head_kv, "", "KV heads, config.json", 0)
-
-    @cached_property
-    def head_dim(self) -> Value:
-        return self._of(self.doc.shape.head_dim, "", "head dimension, config.json", 0)
-
-    @property
-    def kv_token(self) -> Value:
-        how = "2 × layers × KV heads × head dim × 2 B"
-        return self._of(predict.kv_token_bytes(self.doc), "B", how, 0, "derived")
-
-    @property
-    def bits(self) -> Value:
-        bits = roofline.effective_bits_per_weight(self.doc.file_bytes(), self.doc.param_count())
-        return self._of(bits, "bits", "8 × file bytes / parameters", 2, "derived")
-
-    @property
-    def body_params(self) -> Value:
-        how = "every matrix but embedding and output head"
-        return self._of(work.body_params(self.doc.table()) / 1e9, "billion", how, 2, "derived")
-
-    def exact_step_bytes(self, depth: int = 0, n_gen: int = 0) -> Value:
-        """Bytes one decode step streams by the tensor table [GB]."""
-        how = "tensor table: every tensor once, the input embedding left out, plus the KV cells read"
-        return self._of(predict.exact_decode_bytes(self.doc, depth, n_gen) / 1e9, "GB", how, 2, "derived")
-
-    def exact_prefill_flops(self, n_prompt: int, depth: int = 0) -> Value:
-        """FLOPs a prompt token costs by the tensor table [GFLOP]."""
-        how = "2 × body parameters + attention + output head once a batch"
-        return self._of(predict.exact_prefill_flops_per_token(self.doc, n_prompt, depth) / 1e9, "GFLOP", how, 2, "derived")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from markupsafe import Markup, escape
 
 from macros import compare, exhibits, predict, rows, tables
+from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
-from macros.schema import Machine, Result, Run
+from macros.records import Result, Run
 from macros.tables import Column
 from macros.values import Value, number, percent
 

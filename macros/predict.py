@@ -6,7 +6,9 @@ The ink is what is scored; `macros.work` explains afterwards what the napkin lef
 from __future__ import annotations
 
 from macros import roofline, work
-from macros.schema import Input, Machine, Model, Prediction, Quantity, Target
+from macros.cards import Machine, Model
+from macros.fields import Quantity
+from macros.inks import Input, Prediction, Target
 
 # Day 1's closing rule of thumb, so every later machine puts it to the test.
 RULE_OF_THUMB = (0.70, 0.90)
@@ -108,7 +110,7 @@ def _about(
     else:
         return []
     return [
-        Prediction(id=name, quantity=words, kind="ratio", as_written=f"{_digits(value, 3)}", value=_digits(value),
+        Prediction(id=name, quantity=words, kind="ratio", as_written=f"{_digits(value, 3):g}", value=_digits(value),
                    unit="1", because=why, of=of, over=over, formula=formula, inputs=inputs)
     ]
 
@@ -150,9 +152,9 @@ def _roof(machine: Machine, model: Model, of: Target, decode: bool, name: str, w
         why = "2 FLOPs per parameter and token"
     low, high = (_digits(roof * share) for share in RULE_OF_THUMB)
     return [
-        Prediction(id=f"{name}-ceiling", quantity=f"{what}, ceiling", kind="ceiling", as_written=f"{_digits(roof)} tok/s",
+        Prediction(id=f"{name}-ceiling", quantity=f"{what}, ceiling", kind="ceiling", as_written=f"{_digits(roof):g} tok/s",
                    value=_digits(roof), unit="tok/s", because=why, of=of, formula=formula, inputs=inputs),
-        Prediction(id=f"{name}-range", quantity=what, kind="interval", as_written=f"{low} to {high} tok/s", low=low, high=high,
+        Prediction(id=f"{name}-range", quantity=what, kind="interval", as_written=f"{low:g} to {high:g} tok/s", low=low, high=high,
                    unit="tok/s", because=RULE_SOURCE, of=of, formula=f"0.7 to 0.9 x {formula}", inputs=inputs),
     ]
 

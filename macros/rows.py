@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import pandas as pd
 
 from macros import compare, predict
+from macros.cards import Machine
 from macros.compare import Measured, Score, rate
 from macros.labdata import Lab, LabError
+from macros.records import Check, Result, Run
 from macros.roofline import achieved_bandwidth_bytes_s, step_bytes
-from macros.schema import Machine, Result, Run
 
 
 def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
@@ -157,3 +159,17 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
         roof = lab.machines[run.machine].specs.memory_bandwidth.si
         rows.append({"label": label, "achieved_gb_s": achieved / 1e9, "roof_gb_s": roof / 1e9, "share": achieved / roof})
     return pd.DataFrame(rows, columns=["label", "achieved_gb_s", "roof_gb_s", "share"])
+
+
+def check(document: Check) -> pd.DataFrame:
+    """A check's pairs: medians of both ways [unit of the check], ratio of medians b / a, spread of the pairs' ratios.
+
+    Columns: test, median_a, median_b, ratio, ratio_low, ratio_high, pairs.
+    """
+    found = []
+    for p in document.pairs:
+        ratios = [b / a for a, b in zip(p.a, p.b, strict=True)]
+        a, b = statistics.median(p.a), statistics.median(p.b)
+        found.append({"test": p.test, "median_a": a, "median_b": b, "ratio": b / a,
+                      "ratio_low": min(ratios), "ratio_high": max(ratios), "pairs": len(ratios)})  # fmt: skip
+    return pd.DataFrame(found)

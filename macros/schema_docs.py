@@ -12,15 +12,16 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import labdata, schema
+from macros import cards, inks, labdata, records
 
 FILES = {
-    "machines/<machine>.yml": schema.Machine,
-    "models/<model>.yml": schema.Model,
-    "ink/<ink>.yml": schema.Ink,
-    "ink/<ink>.errata.yml": schema.Errata,
-    "runs/<machine>/<run>.yml": schema.Run,
-    "chips.yml": schema.Chips,
+    "machines/<machine>.yml": cards.Machine,
+    "models/<model>.yml": cards.Model,
+    "ink/<ink>.yml": inks.Ink,
+    "ink/<ink>.errata.yml": inks.Errata,
+    "runs/<machine>/<run>.yml": records.Run,
+    "checks/<check>.yml": records.Check,
+    "chips.yml": cards.Chips,
 }
 INTRO = """# labdata: the facts, and nothing else
 
@@ -33,7 +34,7 @@ GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
 `raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: each run holds the
 SHA-256 of its ink.
 
-The tables are generated from `macros/schema.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `inks.py` and `records.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

@@ -56,6 +56,12 @@ def sigma_decimals(mean: float, sigma: float) -> int:
     return min(cap, decimals_for(sigma, 2))
 
 
+def as_typed(x: float) -> int:
+    """Decimals of a number as a person typed it: 24 has none, 11.5 has one."""
+    text = f"{round(x, 6):.6f}".rstrip("0")
+    return len(text.partition(".")[2])
+
+
 @dataclass(frozen=True)
 class Value:
     """A number on a page. `str()` is HTML, `.text` is plain, `.si` goes into formulas.

@@ -1,0 +1,72 @@
+"""What every file in labdata/ is made of: strict models, sources, values with units.
+
+Unknown keys, NaN, wrong types and missing sources are refused here; references between
+files are checked by `macros.labdata`. Descriptions and examples feed the editors' JSON
+Schema and labdata/README.md, so they are written once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from macros import units
+
+Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
+NotNegative = Annotated[int, Field(ge=0)]
+
+
+def key(description: str, *examples: object, **kw: object):
+    """A field with its meaning (unit included) and an example, for schema and README."""
+    return Field(description=description, examples=list(examples), **kw)
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Source(Strict):
+    """Where a value comes from. One of url, raw or note says how to get there."""
+
+    title: str = key("What the source is", "Apple: MacBook Pro (14-inch, M4) tech specs")
+    kind: Literal["published", "measured", "derived", "assumed"] = key(
+        "How the value came about", "published"
+    )
+    url: str | None = key("Its address", "https://support.apple.com/en-us/121552", default=None, pattern=r"^https?://\S+$")
+    raw: str | None = key("A file in labdata/raw that holds it", "day-01.yml", default=None, pattern=r"^[A-Za-z0-9._-]+$")
+    note: str | None = key("How it was measured, derived or why it is assumed", "10 cores x 128 FMA x 2 x 1.578 GHz", default=None)
+
+    @model_validator(mode="after")
+    def reachable(self) -> Source:
+        if not (self.url or self.raw or self.note):
+            raise ValueError("a source needs url, raw or note")
+        return self
+
+
+class Quantity(Strict):
+    """A value with its unit and its source."""
+
+    value: Positive = key("The number, in `unit`", 120)
+    unit: Literal[tuple(units.UNITS)] = key("Its unit; GB is 1e9 B, GiB is 2^30 B", "GB/s")  # type: ignore[valid-type]
+    source: str = key("A key of this file's `sources`", "apple")
+    upper: Positive | None = key("Upper end, where only a range is known", 65, default=None)
+    note: str | None = key("What a reader should know about it", "CPU and GPU share the bus", default=None)
+
+    @property
+    def si(self) -> float:
+        """The value in its base unit (B, B/s, FLOP/s, ...)."""
+        return units.to_si(self.value, self.unit)
+
+
+class Compute(Quantity):
+    """A peak compute rate and the precision it holds for."""
+
+    precision: Literal["fp16", "fp32", "int8"] = key("Which peak this is", "fp16")
+
+
+class Document(Strict):
+    schema_version: Literal[1] = key("Version of this file's layout", 1, alias="schema")
+    sources: dict[str, Source] = key("Every source named in this file", {"apple": "..."}, default_factory=dict)

@@ -1,0 +1,153 @@
+"""Records of measuring: plans, runs with their raw samples, checks of the instrument."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, model_validator
+
+from macros import units
+from macros.fields import Count, Document, Id, NotNegative, Positive, Strict, key
+
+
+class InkRef(Strict):
+    id: Id = key("A file in labdata/ink", "day-01")
+    sha256: str = key("SHA-256 of that file when the run began", "9f86d0...", pattern=r"^[0-9a-f]{64}$")
+
+
+class Instrument(Strict):
+    name: str = key("What measured", "inklab, in-process")
+    version: str | None = key("Its version; null: not recorded", "0.1.0")
+    engine: str = key("Inference engine", "llama.cpp")
+    engine_version: str | None = key("Its build or package version; null: not recorded", "llama-cpp-python 0.3.36")
+
+
+class HostDoc(Strict):
+    """What the machine said of itself when the run began; null: not readable or not recorded."""
+
+    os: str | None = key("System and version", "Debian GNU/Linux 12")
+    kernel: str | None = key("Kernel release", "6.1.0", default=None)
+    arch: str | None = key("Machine architecture", "x86_64", default=None)
+    cpu: str | None = key("CPU model name", "AMD EPYC", default=None)
+    physical_cores: Count | None = key("Physical cores", 2, default=None)
+    logical_cores: Count | None = key("Logical cores", 2, default=None)
+    memory_bytes: Count | None = key("Memory [B]", 25769803776, default=None)
+    gpus: list[str] = key("GPUs by name", "NVIDIA GeForce RTX 4090", default_factory=list)
+    power: str | None = key("Power source", "ac", default=None)
+    virtual: bool | None = key("Whether it is a virtual machine", True, default=None)
+    python: str | None = key("Python version", "3.11.7", default=None)
+    packages: dict[str, str] = key("Versions of the packages that matter", {"numpy": "2.4.6"}, default_factory=dict)
+
+
+class Published(Strict):
+    """What was published where raw samples are not to be had."""
+
+    mean_tok_s: Positive = key("Mean rate [tok/s]", 20.8)
+    sigma_tok_s: Annotated[float, Field(ge=0)] = key("Sample standard deviation [tok/s]", 0.05)
+    n: Count = key("Repetitions", 5)
+
+
+class Result(Strict):
+    """One test: what was run, and its raw samples (or why there are none)."""
+
+    experiment: str = key("Name in the plan", "depth")
+    model: Id = key("A file in labdata/models", "qwen3-8b-q4_k_m")
+    n_prompt: NotNegative = key("Prompt tokens timed (prefill test), else 0", 512)
+    n_gen: NotNegative = key("Tokens generated and timed (decode test), else 0", 0)
+    depth: NotNegative = key("Tokens already in the context", 8192)
+    backend: str = key("Backend truly used", "Metal")
+    n_gpu_layers: int | None = key("Layers asked onto the GPU; null: llama.cpp's default", 99, default=None)
+    layers_offloaded: NotNegative | None = key("Layers that really went there", 37, default=None)
+    n_threads: Count | None = key("CPU threads; null: llama-bench's default", 4, default=None)
+    n_batch: Count = key("Logical batch [tokens]", 2048, default=2048)
+    n_ubatch: Count = key("Physical batch [tokens]", 512, default=512)
+    type_k: str = key("Key cache type", "f16", default="f16")
+    type_v: str = key("Value cache type", "f16", default="f16")
+    flash_attn: Literal["auto", "on", "off"] = key("Flash attention", "auto", default="auto")
+    started_at: AwareDatetime | None = key("When the test began", "2026-11-30T04:10:00Z", default=None)
+    load_before: Annotated[float, Field(ge=0)] | None = key("Load average over one minute per core, before the test [1]", 0.1, default=None)
+    samples_ns: list[Count] | None = key("Wall time of each repetition [ns]", [6190000000], default=None, min_length=1)
+    published: Published | None = key("Mean and sigma, where only they were published", default=None)
+    failed: str | None = key("Why there is no result", "engine killed by SIGSEGV", default=None)
+
+    @model_validator(mode="after")
+    def one_outcome(self) -> Result:
+        if sum(x is not None for x in (self.samples_ns, self.published, self.failed)) != 1:
+            raise ValueError("exactly one of samples_ns, published, failed")
+        if (self.n_prompt > 0) == (self.n_gen > 0):
+            raise ValueError("exactly one of n_prompt and n_gen is above 0")
+        return self
+
+    @property
+    def test(self) -> str:
+        """llama-bench's name of the test, depth left out ("pp512", "tg128")."""
+        return f"pp{self.n_prompt}" if self.n_prompt else f"tg{self.n_gen}"
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens processed inside the clock."""
+        return self.n_prompt or self.n_gen
+
+
+class Run(Document):
+    """One sitting at the stopwatch: identity and raw samples, never a derived number."""
+
+    id: Id = key("File name without .yml", "2026-11-30-0410-quick")
+    machine: Id = key("The folder it lies in", "apple-m4-24gb")
+    ink: InkRef | None = key("The ink written before it; null: none was")
+    profile: str = key("Plan that was run", "quick")
+    started_at: AwareDatetime | None = key("When the run began; null: not recorded", "2026-11-30T04:10:00Z")
+    command: str = key("How to repeat it", "make bench PROFILE=quick")
+    instrument: Instrument = key("What measured")
+    host: HostDoc = key("The machine at that moment")
+    planned: list[str] = key("Tests the plan asked for, so that a gap shows", "baseline pp512", default_factory=list)
+    notes: list[str] = key("What the operator knew", "Quiet machine", default_factory=list)
+    results: list[Result] = key("One entry a test, in the order they ran")
+
+
+class Pairs(Strict):
+    """One quantity measured by two ways in turn: a, b, a, b, ..."""
+
+    test: str = key("What was timed", "tg128")
+    a: list[Positive] = key("The first way, in the order run, in `unit`", [41.3, 43.3, 43.7], min_length=1)
+    b: list[Positive] = key("The second way", [42.5, 42.6, 44.2], min_length=1)
+    unit: Literal[tuple(units.UNITS)] = key("Unit", "tok/s")  # type: ignore[valid-type]
+
+
+class Check(Document):
+    """A check of the instrument itself: two ways of measuring the same thing, in interleaved pairs."""
+
+    id: Id = key("File name without .yml", "synthetic-weights")
+    title: str = key("What was asked", "Do random bits run as fast as real weights?")
+    setting: str = key("Where and with what", "2 cores of a Xeon virtual machine, llama-cpp-python 0.3.36")
+    date: datetime.date | None = key("When; null: not recorded", "2026-11-30")
+    a: str = key("The first way", "as published")
+    b: str = key("The second way", "randomised")
+    pairs: list[Pairs] = key("One entry a test", min_length=1)
+    source: str = key("A key of this file's `sources`", "lab")
+
+    @model_validator(mode="after")
+    def paired(self) -> Check:
+        for p in self.pairs:
+            if len(p.a) != len(p.b):
+                raise ValueError(f"{p.test}: as many of a as of b; got {len(p.a)} and {len(p.b)}")
+        return self
+
+
+class Experiment(Strict):
+    """Tests that change one thing against the baseline."""
+
+    name: Id = key("Name in ink and runs", "depth")
+    quant: str = key("Quantisation", "Q4_K_M")
+    tests: list[Annotated[str, Field(pattern=r"^(pp|tg)[1-9]\d*$")]] = key("pp<N> and tg<N>", ["pp512", "tg128"], min_length=1)
+    depths: list[NotNegative] = key("Tokens already in the context", [0, 2048], default=[0], min_length=1)
+    cpu_control: bool = key("Run with the GPU switched off; left out where there is none", default=False)
+
+
+class Plan(Strict):
+    """A profile of the bench (bench/plans/<profile>.yml): which tests, in which order."""
+
+    about: str = key("One line", "Day 1's plan")
+    shape: str = key("Shapes of the synthetic weights, unless MODEL or SHAPE say otherwise", "qwen3-0.6b")
+    experiments: list[Experiment] = key("In the order they run", min_length=1)

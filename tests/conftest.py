@@ -1,0 +1,42 @@
+"""Copies of the project to break: tests never write into the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("bench", "docs", "labdata", "macros", "mkdocs.yml")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A fresh copy of everything a bench or a build reads."""
+    home = tmp_path / "project"
+    home.mkdir()
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, home / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, home / part)
+    if (ROOT / ".cache").exists():  # subset fonts, keyed by content: no need to cut them again
+        shutil.copytree(ROOT / ".cache", home / ".cache")
+    return home
+
+
+@pytest.fixture
+def python() -> Callable[..., subprocess.CompletedProcess]:
+    """Run `python -m ...` in a folder and keep what it says."""
+
+    def run(cwd: Path, *args: str, env: dict[str, str] | None = None, timeout: float = 300) -> subprocess.CompletedProcess:
+        full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout)
+
+    return run

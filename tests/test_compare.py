@@ -1,0 +1,81 @@
+"""Verdicts, by hand-worked cases; Day 1's come from the lab's notes."""
+
+from __future__ import annotations
+
+import pytest
+
+from macros import compare, labdata
+from macros.compare import Measured, rate, verdict
+from macros.inks import Prediction, Target
+from macros.records import Result
+
+OF = Target(experiment="baseline", model="m", test="tg128")
+
+
+def prediction(kind: str, **given: object) -> Prediction:
+    over = OF if kind in ("ratio", "direction") else None
+    return Prediction(id="p", quantity="q", kind=kind, as_written="w", unit="tok/s", because="b", of=OF, over=over, **given)
+
+
+@pytest.mark.parametrize(
+    ("p", "mean", "sigma", "expected"),
+    [
+        (prediction("ceiling", value=24.0), 20.8, 0.05, "unbroken"),
+        (prediction("ceiling", value=24.0), 24.5, 0.05, "broken"),
+        (prediction("ceiling", value=24.0), 24.5, 0.5, "unbroken"),  # within two sigma
+        (prediction("point", value=100.0), 109.9, 0.1, "held"),
+        (prediction("point", value=100.0), 111.0, 0.1, "missed"),
+        (prediction("point", value=100.0), 111.0, 3.0, "undecided"),
+        (prediction("interval", low=11.5, high=12.0), 11.7, 5.0, "held"),
+        (prediction("interval", low=11.5, high=12.0), 12.52, 0.08, "missed"),
+        (prediction("interval", low=11.5, high=12.0), 12.1, 0.08, "undecided"),
+        (prediction("direction", direction="craters"), 0.1, 0.01, "held"),
+        (prediction("direction", direction="barely changes"), 0.61, 0.065, "missed"),
+        (prediction("direction", direction="falls"), 0.95, 0.04, "undecided"),
+        (prediction("direction", direction="falls"), 1.2, 0.04, "missed"),
+    ],
+)
+def test_verdicts(p: Prediction, mean: float, sigma: float, expected: str):
+    assert verdict(p, Measured(mean, sigma, 5)) == expected
+
+
+def test_absent_is_not_measured():
+    assert verdict(prediction("point", value=1.0), None) == "not measured"
+
+
+def test_day_1_scores_as_the_notes_say():
+    scores = {s.prediction.id: s for s in compare.scores(labdata.load(), "day-01")}
+    assert {k: s.verdict for k, s in scores.items()} == {
+        "file-size": "held",
+        "decode-ceiling": "unbroken",
+        "prefill-guess": "missed",
+        "depth-ratio": "held",
+        "q8-file-size": "held",
+        "q8-decode": "missed",
+        "q8-prefill": "held",
+        "cpu-prefill": "held",
+        "cpu-decode": "missed",
+    }
+    assert round(scores["decode-ceiling"].utilisation, 3) == 0.867  # 20.80 / 24
+    assert round(scores["prefill-guess"].gap, 3) == -0.364  # 228.94 / 360 - 1
+    assert round(scores["depth-ratio"].gap, 4) == -0.0052  # (15.97 / 19.82) / 0.81 - 1
+    assert round(1 / scores["cpu-prefill"].measured.mean, 1) == 10.3
+    assert round(1 / scores["cpu-decode"].measured.mean, 1) == 1.6
+
+
+def result(samples_ns: list[int], **more: object) -> Result:
+    return Result(experiment="e", model="m", n_prompt=0, n_gen=128, depth=0, backend="CPU", samples_ns=samples_ns, **more)
+
+
+def test_statistics_are_llama_benchs():
+    # rates 128, 64 and 32 tok/s: mean 74.666..., sample sigma 48.881...
+    m = rate(result([1_000_000_000, 2_000_000_000, 4_000_000_000]))
+    assert m.mean == pytest.approx(74.6667, rel=1e-5)
+    assert m.sigma == pytest.approx(48.8808, rel=1e-5)
+    assert rate(result([1_000_000_000])).sigma == 0
+
+
+def test_noise_and_load_are_said():
+    noisy = result([1_000_000_000, 2_000_000_000], load_before=0.9)
+    assert [w.split(":")[0] for w in compare.conditions(noisy)] == ["busy machine", "noisy"]
+    assert compare.conditions(result([1_000_000_000, 1_001_000_000], load_before=0.1)) == []
