@@ -36,7 +36,7 @@ bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= T
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
-	@$(RUN) -m mkdocs build
+	@$(RUN) -m mkdocs build -q && echo "Built: site/index.html"
 
 serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site

@@ -74,6 +74,8 @@ def _run(flags: dict) -> int:
     from bench import options as opts
     from bench import plan, prepare, session
 
+    from macros import compare
+
     lab = labdata.load()
     options = opts.read(flags, shapes=prepare.shapes(lab))
     chosen = plan.read(options.profile)
@@ -81,9 +83,9 @@ def _run(flags: dict) -> int:
         facts = session.engine_facts()
         host = hosts.collect()
         threads = options.threads or hosts.default_threads(host)
-        load = hosts.load1_per_core()
-        if session.busy(load):
-            print(f"Busy machine: load {load:.2f} per core. The numbers below will say so; an idle machine measures better.")
+        busy = hosts.busy_share()
+        if busy > compare.BUSY_LOAD:
+            print(f"Busy machine: {busy:.0%} of the cores in use. The numbers below will say so; an idle machine measures better.")
         if options.model:
             weights = prepare.own_model(lab, options.model, chosen.experiments[0].quant)
             cards = weights.cards

@@ -68,6 +68,16 @@ def load1_per_core() -> float | None:
         return None
 
 
+def busy_share() -> float:
+    """Share of all cores in use over half a second, while this process waits (fraction).
+
+    The load average would count the bench's own last test.
+    """
+    import psutil
+
+    return round(psutil.cpu_percent(interval=0.5) / 100, 2)
+
+
 def nvidia() -> list[Gpu]:
     """NVIDIA's GPUs."""
     query = run("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")

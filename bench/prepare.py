@@ -84,8 +84,7 @@ def machine(lab: Lab, host: Host, name: str | None, threads: int, gpu: bool, say
 
 def _probe(threads: int) -> tuple[Quantity, Compute, Source, Source]:
     read, matmul = probe.read_bandwidth(threads), probe.matmul_flops(threads)
-    load = hosts.load1_per_core()
-    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, load {'unknown' if load is None else f'{load:.2f}'} per core"
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {hosts.busy_share():.0%} of the cores in use before"
 
     def source(title: str, result: probe.ProbeResult) -> Source:
         samples = ", ".join(f"{s / 1e9:.2f}" for s in result.samples)

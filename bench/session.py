@@ -22,7 +22,7 @@ from bench.host import Host
 from bench.options import Options
 from bench.plan import PlanError, Test
 from bench.prepare import Weights
-from macros import compare, labdata
+from macros import labdata
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.records import HostDoc, InkRef, Instrument, Result, Run
@@ -68,7 +68,7 @@ def host_doc(host: Host) -> HostDoc:
     return HostDoc(
         os=host.os, kernel=host.kernel, arch=host.arch, cpu=host.cpu, physical_cores=host.physical_cores,
         logical_cores=host.logical_cores, memory_bytes=host.memory_bytes, gpus=[g.name for g in host.gpus],
-        power=host.power, virtual=host.virtual, python=platform.python_version(),
+        power=host.power, virtual=host.virtual, load1_per_core=host.load1_per_core, python=platform.python_version(),
         packages={p: version(p) for p in ("gguf", "llama-cpp-python", "numpy")})  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def one(test: Test, path: Path, options: Options, threads: int, on_event: Callab
         "n_gen": test.n_gen, "depth": test.target.depth, "n_gpu_layers": ngl, "n_threads": threads,
         "n_batch": job.n_batch, "n_ubatch": job.n_ubatch, "type_k": job.type_k, "type_v": job.type_v,
         "flash_attn": job.flash_attn, "started_at": datetime.now(UTC).replace(microsecond=0),
-        "load_before": hosts.load1_per_core(),
+        "load_before": hosts.busy_share(),
     }  # fmt: skip
     try:
         outcome = engine.run(job, on_event)
@@ -153,11 +153,6 @@ def one(test: Test, path: Path, options: Options, threads: int, on_event: Callab
         return Result(**common, backend="unknown", failed=str(error)[:500])
     facts = outcome.facts
     return Result(**common, backend=facts["backend"], layers_offloaded=facts["layers_offloaded"], samples_ns=outcome.samples_ns)
-
-
-def busy(load: float | None) -> bool:
-    """Whether a load per core would ruin a measurement."""
-    return load is not None and load > compare.BUSY_LOAD
 
 
 def lock_folder() -> Path:

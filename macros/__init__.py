@@ -133,7 +133,7 @@ def define_env(env: Any) -> None:
             "noisy_sigma": values.percent(compare.NOISY_SIGMA, "spec", 0),
             "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
             "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],
-            "busy_load": values.Value(compare.BUSY_LOAD, "", "spec", decimals=1),
+            "busy_load": values.percent(compare.BUSY_LOAD, "spec", 0),
         }
 
     @env.macro

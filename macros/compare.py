@@ -15,7 +15,7 @@ from macros.records import Result, Run
 NOISE_SIGMAS = 2.0  # two numbers closer than this many sigma are not said to differ
 TOLERANCE = 0.10  # a point or a ratio this close to the measurement held
 NOISY_SIGMA = 0.10  # sigma over the mean from which a test is called noisy (pyperf's rule)
-BUSY_LOAD = 0.5  # load per core from which a machine is called busy
+BUSY_LOAD = 0.5  # share of the cores in use from which a machine is called busy
 
 VERDICTS: dict[str, str] = {
     "unbroken": "the measurement stayed under the ceiling",
@@ -197,7 +197,7 @@ def conditions(result: Result) -> list[str]:
     """What a reader must know beside this number: busy machine, noise; empty when calm."""
     words = []
     if result.load_before is not None and result.load_before > BUSY_LOAD:
-        words.append(f"busy machine: load {result.load_before:.2f} per core before the test")
+        words.append(f"busy machine: {result.load_before:.0%} of the cores in use before the test")
     measured = rate(result)
     if measured and measured.relative_sigma > NOISY_SIGMA:
         words.append(f"noisy: σ is {measured.relative_sigma:.0%} of the mean")

@@ -36,6 +36,7 @@ class HostDoc(Strict):
     gpus: list[str] = key("GPUs by name", "NVIDIA GeForce RTX 4090", default_factory=list)
     power: str | None = key("Power source", "ac", default=None)
     virtual: bool | None = key("Whether it is a virtual machine", True, default=None)
+    load1_per_core: Annotated[float, Field(ge=0)] | None = key("Load average over one minute per logical core, before the run [1]", 0.1, default=None)
     python: str | None = key("Python version", "3.11.7", default=None)
     packages: dict[str, str] = key("Versions of the packages that matter", {"numpy": "2.4.6"}, default_factory=dict)
 
@@ -66,7 +67,7 @@ class Result(Strict):
     type_v: str = key("Value cache type", "f16", default="f16")
     flash_attn: Literal["auto", "on", "off"] = key("Flash attention", "auto", default="auto")
     started_at: AwareDatetime | None = key("When the test began", "2026-11-30T04:10:00Z", default=None)
-    load_before: Annotated[float, Field(ge=0)] | None = key("Load average over one minute per core, before the test [1]", 0.1, default=None)
+    load_before: Annotated[float, Field(ge=0)] | None = key("Share of all cores in use just before the test, while the bench itself waits [1]", 0.1, default=None)
     samples_ns: list[Count] | None = key("Wall time of each repetition [ns]", [6190000000], default=None, min_length=1)
     published: Published | None = key("Mean and sigma, where only they were published", default=None)
     failed: str | None = key("Why there is no result", "engine killed by SIGSEGV", default=None)
