@@ -36,7 +36,7 @@ bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= T
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
-	@$(RUN) -m mkdocs build -q && echo "Built: site/index.html"
+	@echo "Building the site, a few seconds"; $(RUN) -m mkdocs build -q && echo "Built: site/index.html"
 
 serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site
@@ -59,9 +59,9 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra bench -c .cache/all.txt -o lock/bench.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
 
-schema: ## write what documents labdata/: JSON Schema for editors, and its README
+schema: ## write what documents labdata/: JSON Schema for editors, its README, and README's table
 	@$(SETUP) site
-	@$(RUN) -m macros.schema_docs
+	@$(RUN) -m macros.schema_docs && $(RUN) -m macros.plain
 
 clean: ## remove what was built: site/ and .cache/
 	@rm -rf site .cache

@@ -22,7 +22,7 @@ from bench.host import Host
 from bench.options import Options
 from bench.plan import PlanError, Test
 from bench.prepare import Weights
-from macros import labdata
+from macros import compare, labdata
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.records import HostDoc, InkRef, Instrument, Result, Run
@@ -129,7 +129,8 @@ def perform(
     for number in range(len(run.results), len(tests)):
         test = tests[number]
         result = one(test, by_id[test.target.model], options, threads, lambda e: on_event(number, e))
-        run = run.model_copy(update={"results": [*run.results, result]})
+        said = [f"{test.label}: {words}" for words in compare.conditions(result)]
+        run = run.model_copy(update={"results": [*run.results, result], "notes": [*run.notes, *said]})
         save(run)
         on_result(number, result)
     return run

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from macros import charts, compare, rows, tables
 from macros.compare import Score
-from macros.narrative import Book, InkedText, gap_value, inked_value, measured_value
+from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value
 from macros.records import Result, Run
 from macros.tables import Column
 from macros.values import (
@@ -59,7 +59,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
                 "quantity": p.quantity,
                 "inked": Markup("{}{}").format("≤ " if p.kind == "ceiling" else "", _cell(inked)),
                 "measured": shown,
-                "gap": _gap(s),
+                "gap": gap_text(s),
                 "verdict": verdict_html(s.verdict),
             }
         )
@@ -71,12 +71,6 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
         Column("verdict", "Verdict", "left", "verdict"),
     ]
     return _table(book, id, columns, cells, rows.ink(scores), caption)
-
-
-def _gap(s: Score) -> str:
-    if s.utilisation is not None:
-        return f"{percent(s.utilisation, decimals=0).text} of roof"
-    return "" if s.gap is None or s.gap == 0 else gap_value(s.gap).text
 
 
 def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
@@ -167,6 +161,21 @@ def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
     return _figure(book, id, charts.predicted_measured(frame), frame, caption, label)
+
+
+def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
+    """Share of the roof by the napkin and by exact work, side by side."""
+    frame = rows.shares(book.lab, runs).dropna()
+    cells = [
+        {
+            "test": Markup('{} <span class="note">{}, {}</span>').format(r.test, book.lab.models[r.model].name, r.backend),
+            "first": percent(r.first_order, decimals=0).text,
+            "exact": percent(r.exact, decimals=0).text,
+        }
+        for r in frame.itertuples()
+    ]
+    columns = [Column("test", "Test"), Column("first", "First order", "right"), Column("exact", "Exact work", "right")]
+    return _table(book, id, columns, cells, frame, caption)
 
 
 def check_table(book: Book, name: str, id: str, caption: str) -> str:

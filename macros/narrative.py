@@ -241,3 +241,10 @@ def gap_value(fraction: float) -> Value:
     """A signed gap: whole per cents from 10 %, one digit below, two under 0.1 %."""
     size = abs(fraction) * 100
     return percent(fraction, how="measured / predicted − 1", signed=True, decimals=0 if size >= 9.95 else 1 if size >= 0.095 else 2)
+
+
+def gap_text(s: Score) -> str:
+    """A score's distance in plain text: share of the roof for a ceiling, signed gap, or nothing inside an interval."""
+    if s.utilisation is not None:
+        return f"{percent(s.utilisation, decimals=0).text} of roof"
+    return gap_value(s.gap).text if s.gap else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from markupsafe import Markup, escape
 
 from macros import compare, exhibits, predict, rows, tables
@@ -15,8 +17,8 @@ from macros.values import Value, number, percent
 
 def stub(machine: Machine) -> str:
     """Markdown of a machine's page: a front matter and one macro, rendered like any page."""
-    title = machine.name.replace('"', "'")
-    return f'---\ntitle: "{title}"\ntoc: true\n---\n\n[[ machine_page("{machine.id}") ]]\n'
+    title = json.dumps(machine.name, ensure_ascii=False)  # JSON's strings are YAML's
+    return f'---\ntitle: {title}\ntoc: true\n---\n\n[[ machine_page("{machine.id}") ]]\n'
 
 
 def machine_page(book: Book, name: str) -> str:
@@ -128,6 +130,9 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
         str(exhibits.seal(book, ink, runs)),
         exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)}: {tally_words(scores)}."),
     ]
+    if any(s.measured and s.prediction.kind != "direction" for s in scores):
+        words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
+        parts.append(exhibits.ratio_figure(book, scores, f"ratios{tail}", words))
     hit = _deepest(runs)
     if hit:
         run, result = hit
@@ -177,7 +182,13 @@ def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     if not entries:
         return []
     caption = "Bandwidth that decode really pulled at depth 0: rate × bytes per step, first order. The roof is the machine's memory bandwidth."
-    return ["## Bandwidth really pulled {#bandwidth}", exhibits.bandwidth_figure(book, entries, "bandwidth-chart", caption)]
+    shares = ("Share of the roof at depth 0. First order takes the whole file and two FLOPs per parameter; exact work counts "
+              "the bytes and FLOPs of the tensor table.")
+    return [
+        "## What was really reached {#reached}",
+        exhibits.bandwidth_figure(book, entries, "bandwidth-chart", caption),
+        exhibits.shares_table(book, runs, "shares", shares),
+    ]
 
 
 def provenance(book: Book, run: Run) -> str:

@@ -161,6 +161,29 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["label", "achieved_gb_s", "roof_gb_s", "share"])
 
 
+def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
+    """Share of the roof at depth 0 by both models of the work: the newest of each test, model and backend.
+
+    Columns: test, model, backend, rate_tok_s, first_order, exact (fractions; NaN where no compute roof is known).
+    """
+    newest = {(r.test, r.model, r.backend): (run, r) for run in runs for r in run.results if r.depth == 0 and rate(r)}
+    found = []
+    for (test, model, backend), (run, r) in newest.items():
+        machine, card, m = lab.machines[run.machine], lab.models[model], rate(r)
+        assert m is not None
+        peak = machine.specs.peak_compute
+        if r.n_gen:
+            first = m.mean / predict.decode_ceiling_tok_s(machine, card)
+            exact = m.mean * predict.exact_decode_bytes(card) / machine.specs.memory_bandwidth.si
+        elif peak:
+            first = m.mean * 2 * card.param_count() / peak.si
+            exact = m.mean * predict.exact_prefill_flops_per_token(card, r.n_prompt) / peak.si
+        else:
+            first = exact = math.nan
+        found.append({"test": test, "model": model, "backend": backend, "rate_tok_s": m.mean, "first_order": first, "exact": exact})
+    return pd.DataFrame(found)
+
+
 def check(document: Check) -> pd.DataFrame:
     """A check's pairs: medians of both ways [unit of the check], ratio of medians b / a, spread of the pairs' ratios.
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("bench", "docs", "labdata", "macros", "mkdocs.yml")
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+def copy_project(folder: Path) -> Path:
     """A fresh copy of everything a bench or a build reads."""
-    home = tmp_path / "project"
+    home = folder / "project"
     home.mkdir()
     for part in PARTS:
         source = ROOT / part
@@ -31,12 +29,13 @@ def project(tmp_path: Path) -> Path:
     return home
 
 
+def run_module(cwd: Path, *args: str, env: dict[str, str] | None = None, timeout: float = 300) -> subprocess.CompletedProcess:
+    """`python -m ...` in a folder; what it says is kept."""
+    full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+    return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout)
+
+
 @pytest.fixture
-def python() -> Callable[..., subprocess.CompletedProcess]:
-    """Run `python -m ...` in a folder and keep what it says."""
-
-    def run(cwd: Path, *args: str, env: dict[str, str] | None = None, timeout: float = 300) -> subprocess.CompletedProcess:
-        full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
-        return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout)
-
-    return run
+def project(tmp_path: Path) -> Path:
+    """A fresh copy of everything a bench or a build reads."""
+    return copy_project(tmp_path)

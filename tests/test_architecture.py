@@ -23,7 +23,7 @@ LAYERS = [
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "tables"},
     {"subjects"},
     {"narrative"},
-    {"exhibits"},
+    {"exhibits", "plain"},
     {"pages"},
     {"hooks", "__init__"},
 ]
