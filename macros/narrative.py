@@ -88,13 +88,20 @@ class Book:
             LabError: no such test.
             ValueError: the test failed; a page never prints a stand-in.
         """
-        r = self.result(run, test, depth, model)
+        return self.rate_of(self.run(run), self.result(run, test, depth, model))
+
+    def rate_of(self, run: Run, r: Result) -> Value:
+        """A result's rate with its sigma [tok/s].
+
+        Raises:
+            ValueError: the test failed; a page never prints a stand-in.
+        """
         m = compare.rate(r)
         if m is None:
-            raise ValueError(f"labdata/runs/{run}.yml: {test} @ {depth} was not measured: {r.failed}")
-        machine, _, name = run.partition("/")
-        how = f"{test}" + (f" at depth {depth}" if depth else "") + f", {r.model}, {r.backend}, mean ± σ of {m.n}; run {name}"
-        return Value(m.mean, "tok/s", "measured", sigma=m.sigma, how=how, href=self.link(f"machines/{machine}/#run-{name}"))
+            raise ValueError(f"labdata/runs/{run.machine}/{run.id}.yml: {r.test} @ {r.depth} was not measured: {r.failed}")
+        deep = f" at depth {r.depth}" if r.depth else ""
+        how = f"{r.test}{deep}, {r.model}, {r.backend}, mean ± σ of {m.n}; run {run.id}"
+        return Value(m.mean, "tok/s", "measured", sigma=m.sigma, how=how, href=self.link(f"machines/{run.machine}/#run-{run.id}"))
 
     def inked(self, ink: str, name: str) -> Value | InkedText:
         """A prediction as it was inked."""

@@ -71,7 +71,7 @@ def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
     m = compare.rate(result)
     assert m is not None
     ceiling = predict.decode_ceiling_tok_s(machine, card)
-    value = book.measured(f"{machine.id}/{run.id}", result.test, result.depth, result.model)
+    value = book.rate_of(run, result)
     share = percent(m.mean / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
     top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
     weights = " (synthetic weights)" if card.weights == "synthetic" else ""
@@ -229,7 +229,7 @@ def machine_index(book: Book) -> str:
             run, r = hit
             card, m = book.lab.models[r.model], compare.rate(r)
             assert m is not None
-            decode = Markup(str(book.measured(f"{machine.id}/{run.id}", r.test, r.depth, r.model)))
+            decode = Markup(str(book.rate_of(run, r)))
             share = percent(m.mean / predict.decode_ceiling_tok_s(machine, card), decimals=0).text
             model = card.name
         cells.append({"machine": Markup('<a href="{}">{}</a>').format(book.link(f"machines/{machine.id}/"), machine.name),

@@ -29,6 +29,7 @@ def text_of(page: Path) -> str:
     """A page's words as a reader sees them, no-break spaces made plain."""
     body = page.read_text(encoding="utf-8")
     body = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", body, flags=re.S)
+    body = re.sub(r"<mspace[^>]*>", " ", body)  # what parts a value from its unit in an equation
     body = html.unescape(re.sub(r"<[^>]+>", "", body))
     return re.sub(r"[\s\u00a0\u202f]+", " ", body)
 
