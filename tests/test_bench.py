@@ -206,7 +206,9 @@ class Hub(BaseHTTPRequestHandler):
     content = b""
 
     def answer(self, body: bool) -> None:
-        if self.path.startswith("/api/models/"):
+        if "/tree/" in self.path:
+            data, kind = b'[{"type": "file", "path": "tiny-Q4_K_M.gguf", "size": %d, "oid": "e1"}]' % len(self.content), "application/json"
+        elif self.path.startswith("/api/models/"):
             data, kind = b'{"id": "o/r", "sha": "%s", "siblings": [{"rfilename": "tiny-Q4_K_M.gguf"}]}' % (b"a" * 40), "application/json"
         else:
             data, kind = self.content, "application/octet-stream"
