@@ -180,7 +180,7 @@ def _ratios(rows: pd.DataFrame, width: int, log: bool) -> dict:
     frame = chart_layout.ratio_frame(rows)
     ends, ticks = chart_layout.ratio_axis(frame, log)
     scale = alt.Scale(type="log" if log else "linear", domain=ends, nice=False)
-    x = {"scale": scale, "axis": alt.Axis(values=ticks, title="measured ÷ predicted")}
+    x = {"scale": scale, "axis": alt.Axis(values=ticks, title="measured ÷ predicted", format=",.2~f")}
     words = [f"× {r:.2f}" if pd.notna(r) else "not measured" for r in frame["ratio"]]
     ink, rust = COLOURS["predicted"], COLOURS["measured"]
 

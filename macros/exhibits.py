@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import charts, compare, rows, tables
+from macros import chart_cache, compare, rows, tables
 from macros.compare import Score
 from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value
 from macros.records import Result, Run
@@ -35,8 +35,8 @@ def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame:
     return tables.table_figure(id, book.number("table"), html, caption, _publish(book, id, frame))
 
 
-def _figure(book: Book, id: str, spec: dict, frame: pd.DataFrame, caption: str, label: str) -> str:
-    svg = charts.to_svg(spec, id, label)
+def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str, **words: str) -> str:
+    svg = chart_cache.draw(kind, frame, id, label, **words)
     return tables.figure(id, book.number("figure"), svg, caption, _publish(book, id, frame))
 
 
@@ -136,13 +136,13 @@ def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: s
 def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
     """Rate against depth: measured with sigma, the anchored prediction as a line, the roof."""
     frame = rows.sweep(book.lab, run, test, model, anchor)
-    draw = charts.decode_depth if test.startswith("tg") else charts.prefill_depth
+    kind = "decode_depth" if test.startswith("tg") else "prefill_depth"
     what = "Decode" if test.startswith("tg") else "Prefill"
     points = "; ".join(
         f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}, predicted {r.predicted_tok_s:.1f}" for r in frame.itertuples()
     )
     label = f"{what} rate in tokens per second against context depth. {points}."
-    return _figure(book, id, draw(frame, predicted_label="predicted, anchored at 0"), frame, caption, label)
+    return _figure(book, id, kind, frame, caption, label, predicted_label="predicted, anchored at 0")
 
 
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
@@ -151,7 +151,7 @@ def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str
     label = "Bandwidth in GB/s against the roof. " + "; ".join(
         f"{r.label}: {r.achieved_gb_s:.1f} of {r.roof_gb_s:.0f}" for r in frame.itertuples()
     )
-    return _figure(book, id, charts.backend_bars(frame), frame, caption, label)
+    return _figure(book, id, "backend_bars", frame, caption, label)
 
 
 def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
@@ -160,7 +160,7 @@ def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
     label = "Measured over predicted. " + "; ".join(
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
-    return _figure(book, id, charts.predicted_measured(frame), frame, caption, label)
+    return _figure(book, id, "predicted_measured", frame, caption, label)
 
 
 def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:

@@ -20,7 +20,7 @@ LAYERS = [
     {"records"},
     {"labdata"},
     {"schema_docs", "predict", "compare"},
-    {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "tables"},
+    {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
     {"subjects"},
     {"narrative"},
     {"exhibits", "plain"},
