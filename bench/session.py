@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from bench.engine import EngineFailed, Job
 from bench.host import Host
 from bench.options import Options
 from bench.plan import PlanError, Test
-from bench.prepare import Weights
+from bench.prepare import Weights, cache_dir
 from macros import compare, labdata
 from macros.cards import Machine
 from macros.labdata import Lab
@@ -158,4 +157,4 @@ def one(test: Test, path: Path, options: Options, threads: int, on_event: Callab
 
 def lock_folder() -> Path:
     """Where the bench's lock lies: one a user, whatever the checkout."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "inklab"
+    return cache_dir().parent
