@@ -169,12 +169,13 @@ def _measure(run, tests: list[Test], weights, options, threads, machine, models)
     console = Console(highlight=False)
     costs = [work_s(t, models[t.target.model], machine, options.reps) for t in tests]
     columns = (TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn(compact=True), TextColumn("left"))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    # Drawn once a second: the bar shares the cores with what it shows the progress of.
+    with Progress(*columns, console=console, transient=True, refresh_per_second=1, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=sum(costs), completed=sum(costs[: len(run.results)]))
 
         def on_event(number: int, event: dict) -> None:
             share = event["done_tokens"] / event["total_tokens"] if event["event"] == "progress" else 0
-            bar.update(task, description=tests[number].label)
+            bar.update(task, description=tests[number].target.label)
             if share:
                 bar.update(task, completed=sum(costs[:number]) + share * costs[number])
 
@@ -182,7 +183,7 @@ def _measure(run, tests: list[Test], weights, options, threads, machine, models)
             measured = rate(result)
             words = Value(measured.mean, "tok/s", "measured", sigma=measured.sigma).text if measured else f"failed: {result.failed}"
             notes = "".join(f"  ({c})" for c in conditions(result))
-            console.print(f"{number + 1}/{len(tests)}  {tests[number].label}: {words}{notes}", markup=False)
+            console.print(f"{number + 1}/{len(tests)}  {tests[number].target.label}: {words}{notes}", markup=False)
             bar.update(task, completed=sum(costs[: number + 1]))
 
         return session.perform(run, tests, weights, options, threads, on_event, on_result)

@@ -27,12 +27,6 @@ class Test:
     n_gen: int
     cpu_control: bool
 
-    @property
-    def label(self) -> str:
-        """Name in the terminal and in a run's `planned`."""
-        deep = f" @ d{self.target.depth}" if self.target.depth else ""
-        return f"{self.target.experiment} {self.target.test}{deep} {self.target.model}"
-
 
 def profiles() -> list[str]:
     """The known profiles."""
@@ -103,7 +97,7 @@ def check_memory(available_bytes: float, todo: list[Test], models: dict[str, Mod
         fits = what_fits(available_bytes, todo, models)
         hint = f"SHAPE={' or SHAPE='.join(fits)} would fit" if fits else "nothing in labdata/models would fit"
         raise PlanError(
-            f"memory: not enough for {worst.label}; needs {need / 1e9:.1f} GB, {available_bytes / 1e9:.1f} GB available; {hint}"
+            f"memory: not enough for {worst.target.label}; needs {need / 1e9:.1f} GB, {available_bytes / 1e9:.1f} GB available; {hint}"
         )
 
 

@@ -77,7 +77,7 @@ def identity(options: Options, machine: Machine, tests: list[Test], facts: dict,
         "machine": machine.id,
         "profile": options.profile,
         "command": command,
-        "planned": [t.label for t in tests],
+        "planned": [t.target.label for t in tests],
         "engine_version": f"llama-cpp-python {facts['python']}, llama.cpp {facts['build']}",
     }
 
@@ -128,7 +128,7 @@ def perform(
     for number in range(len(run.results), len(tests)):
         test = tests[number]
         result = one(test, by_id[test.target.model], options, threads, lambda e: on_event(number, e))
-        said = [f"{test.label}: {words}" for words in compare.conditions(result)]
+        said = [f"{test.target.label}: {words}" for words in compare.conditions(result)]
         run = run.model_copy(update={"results": [*run.results, result], "notes": [*run.notes, *said]})
         save(run)
         on_result(number, result)

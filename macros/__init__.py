@@ -29,6 +29,7 @@ def define_env(env: Any) -> None:
         pages,
         predict,
         roofline,
+        rows,
         values,
     )
     from macros.inks import DIRECTIONS
@@ -120,6 +121,10 @@ def define_env(env: Any) -> None:
     @env.macro
     def check(name: str) -> Any:
         return lab.get("checks", name)
+
+    @env.macro
+    def check_rows(name: str) -> list[dict]:
+        return rows.check(lab.get("checks", name)).to_dict("records")
 
     @env.macro
     def check_table(name: str, id: str, caption: str) -> str:

@@ -179,7 +179,7 @@ def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
 
 
 def check_table(book: Book, name: str, id: str, caption: str) -> str:
-    """A check of the instrument: medians of both ways, and the ratio b / a over the pairs."""
+    """A check of the instrument: medians of both ways, their ratio b / a and its interval."""
     check = book.lab.get("checks", name)
     frame = rows.check(check)
     cells = []
@@ -201,7 +201,7 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
         Column("a", f"{check.a} [{unit}]".capitalize(), "right"),
         Column("b", f"{check.b} [{unit}]".capitalize(), "right"),
         Column("ratio", "Ratio of medians", "right"),
-        Column("spread", "Pair by pair", "right"),
+        Column("spread", "95\u202f% interval", "right"),
         Column("pairs", "Pairs", "right"),
     ]
     return _table(book, id, columns, cells, frame, caption)

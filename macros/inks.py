@@ -18,6 +18,12 @@ class Target(Strict):
     test: str = key("pp<N> (prefill), tg<N> (decode) or file_size", "tg128", pattern=r"^(pp[1-9]\d*|tg[1-9]\d*|file_size)$")
     depth: NotNegative = key("Tokens already in the context", 8192, default=0)
 
+    @property
+    def label(self) -> str:
+        """Name in the terminal and in a run's `planned`."""
+        deep = f" @ d{self.depth}" if self.depth else ""
+        return f"{self.experiment} {self.test}{deep} {self.model}"
+
 
 class Input(Strict):
     """A number that went into a prediction, copied with its source when the ink was written."""

@@ -205,17 +205,13 @@ def provenance(book: Book, run: Run) -> str:
         "Ink": f"{run.ink.id}, SHA-256 {run.ink.sha256[:12]}…" if run.ink else "none: no prediction was written first",
         "Repeat": run.command,
     }
-    missing = [t for t in run.planned if t not in {_label(r) for r in run.results}]
+    missing = [t for t in run.planned if t not in {r.target.label for r in run.results}]
     if missing:
         facts["Not run"] = "; ".join(missing)
     for note in run.notes:
         facts["Note"] = f"{facts['Note']} {note}" if "Note" in facts else note
     body = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in facts.items())
     return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
-
-
-def _label(r: Result) -> str:
-    return f"{r.experiment} {r.test}" + (f" @ d{r.depth}" if r.depth else "") + f" {r.model}"
 
 
 def machine_index(book: Book) -> str:

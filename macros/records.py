@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from macros import units
 from macros.fields import Count, Document, Id, NotNegative, Positive, Strict, key
+from macros.inks import Target
 
 
 class InkRef(Strict):
@@ -84,6 +85,11 @@ class Result(Strict):
     def test(self) -> str:
         """llama-bench's name of the test, depth left out ("pp512", "tg128")."""
         return f"pp{self.n_prompt}" if self.n_prompt else f"tg{self.n_gen}"
+
+    @property
+    def target(self) -> Target:
+        """What a prediction about this result names."""
+        return Target(experiment=self.experiment, model=self.model, test=self.test, depth=self.depth)
 
     @property
     def n_tokens(self) -> int:

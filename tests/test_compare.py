@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from macros import compare, labdata
+from macros import compare, labdata, rows
 from macros.compare import Measured, rate, verdict
 from macros.inks import Prediction, Target
-from macros.records import Result
+from macros.records import Check, Pairs, Result
 
 OF = Target(experiment="baseline", model="m", test="tg128")
 
@@ -79,3 +79,15 @@ def test_noise_and_load_are_said():
     noisy = result([1_000_000_000, 2_000_000_000], load_before=0.9)
     assert [w.split(":")[0] for w in compare.conditions(noisy)] == ["busy machine", "noisy"]
     assert compare.conditions(result([1_000_000_000, 1_001_000_000], load_before=0.1)) == []
+
+
+def test_a_checks_interval_resamples_whole_pairs():
+    """Every b is 10 % above its own a, though a itself wanders by half: nothing is left open."""
+    a = [100.0, 150.0, 120.0, 90.0, 110.0]
+    pairs = [Pairs(test="pp512", a=a, b=[1.1 * x for x in a]), Pairs(test="tg128", a=a, b=a[::-1])]
+    same = {"title": "t", "kind": "measured"}
+    document = Check(schema=1, id="c", title="t", setting="s", date=None, a="x", b="y", pairs=pairs, source="s", sources={"s": same})
+    scaled, shuffled = rows.check(document).to_dict("records")
+    assert (scaled["median_a"], scaled["pairs"]) == (110.0, 5)
+    assert scaled["ratio_low"] == scaled["ratio_high"] == pytest.approx(1.1)
+    assert shuffled["ratio"] == 1 and shuffled["ratio_low"] < 1 < shuffled["ratio_high"]
