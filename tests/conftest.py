@@ -31,7 +31,7 @@ def copy_project(folder: Path) -> Path:
 
 def run_module(cwd: Path, *args: str, env: dict[str, str] | None = None, timeout: float = 300) -> subprocess.CompletedProcess:
     """`python -m ...` in a folder; what it says is kept."""
-    full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+    full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", **(env or {})}
     return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout)
 
 

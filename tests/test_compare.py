@@ -84,7 +84,8 @@ def test_noise_and_load_are_said():
 def test_a_checks_interval_resamples_whole_pairs():
     """Every b is 10 % above its own a, though a itself wanders by half: nothing is left open."""
     a = [100.0, 150.0, 120.0, 90.0, 110.0]
-    pairs = [Pairs(test="pp512", a=a, b=[1.1 * x for x in a]), Pairs(test="tg128", a=a, b=a[::-1])]
+    series = {"pp512": [1.1 * x for x in a], "tg128": a[::-1]}
+    pairs = [Pairs(test=test, a=a, b=b, unit="tok/s") for test, b in series.items()]
     same = {"title": "t", "kind": "measured"}
     document = Check(schema=1, id="c", title="t", setting="s", date=None, a="x", b="y", pairs=pairs, source="s", sources={"s": same})
     scaled, shuffled = rows.check(document).to_dict("records")

@@ -57,3 +57,9 @@ def test_values_reach_the_bench_untouched(tmp_path, by):
     assert "DEPTHS=0,2048" in out
     assert not any(line.startswith("REPS=") for line in out)  # what nobody set stays unset
     assert [p.name for p in tmp_path.iterdir()] == ["show.mk"]
+
+
+def test_byte_code_is_kept_whatever_the_environment_says(tmp_path):
+    show = tmp_path / "show.mk"
+    show.write_text("show:\n\t@echo kept: $${PYTHONDONTWRITEBYTECODE:-yes}\n")
+    assert "kept: yes" in make("-f", "Makefile", "-f", str(show), "show", PYTHONDONTWRITEBYTECODE="1")
