@@ -86,7 +86,7 @@ def test_a_checks_interval_resamples_whole_pairs():
     a = [100.0, 150.0, 120.0, 90.0, 110.0]
     series = {"pp512": [1.1 * x for x in a], "tg128": a[::-1]}
     pairs = [Pairs(test=test, a=a, b=b, unit="tok/s") for test, b in series.items()]
-    same = {"title": "t", "kind": "measured"}
+    same = {"title": "t", "kind": "measured", "note": "n"}
     document = Check(schema=1, id="c", title="t", setting="s", date=None, a="x", b="y", pairs=pairs, source="s", sources={"s": same})
     scaled, shuffled = rows.check(document).to_dict("records")
     assert (scaled["median_a"], scaled["pairs"]) == (110.0, 5)
