@@ -21,7 +21,8 @@ def term(part: Part) -> Markup:
     if text in OPERATORS:
         return Markup("<mo>{}</mo>").format(text)
     if len(text) == 1 and text.isalpha():
-        return Markup("<mi>{}</mi>").format(text)
+        # Upright to MathML, slanted by the style sheet: the slanted letters of Unicode are in no text font.
+        return Markup('<mi mathvariant="normal">{}</mi>').format(text)
     if text.replace(".", "").replace(",", "").isdigit():
         return Markup("<mn>{}</mn>").format(text)
     return Markup("<mtext>{}</mtext>").format(text)
