@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
         return 130
     except Exception as error:
-        if not isinstance(error, (LabError, OSError)) and type(error).__name__ not in _EXPECTED:
+        if not isinstance(error, (LabError, OSError)) and not {c.__name__ for c in type(error).__mro__} & _EXPECTED:
             raise
         for line in str(error).splitlines():
             print(f"error: {line}", file=sys.stderr)
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 # By name, so that `check` and `report` load without the bench's own packages.
-_EXPECTED = ("OptionError", "PlanError", "ProbeFailed")
+_EXPECTED = {"OptionError", "PlanError", "ProbeFailed"}
 
 
 def _check() -> int:
@@ -96,10 +97,19 @@ def _run(flags: dict) -> int:
         gpu = facts["gpu"] and options.ngl != 0
         tests = plan.tests(chosen, cards, gpu, options.depths)
         plan.check_memory(host.available_bytes or float("inf"), tests, models)
-        machine = prepare.machine(lab, host, options.machine, threads, gpu, print)
+        notes = []
+        try:
+            machine = prepare.machine(lab, host, options.machine, threads, gpu, print)
+        except prepare.UnknownChip as error:
+            if options.ngl != -1:
+                raise  # the GPU was asked for
+            notes = [f"CPU alone; {error}"]
+            print(f"{error}. Until then the CPU alone is benched.")
+            options, tests = replace(options, ngl=0), plan.tests(chosen, cards, False, options.depths)
+            machine = prepare.machine(lab, host, options.machine, threads, False, print)
         if not options.model:
             weights = prepare.write_weights(cards, _weights_progress)
-        run = _begin_or_continue(options, machine, tests, facts, cards, host, threads)
+        run = _begin_or_continue(options, machine, tests, facts, cards, host, notes)
         run = _measure(run, tests, weights, options, threads, machine, models)
     failed = [r for r in run.results if r.failed]
     print(f"Recorded in labdata/runs/{run.machine}/{run.id}.yml")
@@ -124,7 +134,7 @@ def _command(options: Options) -> str:
     return " ".join(parts)
 
 
-def _begin_or_continue(options, machine, tests, facts, cards, host, threads) -> Run:
+def _begin_or_continue(options, machine, tests, facts, cards, host, notes) -> Run:
     from bench import prepare, session
 
     lab = labdata.load()
@@ -138,7 +148,7 @@ def _begin_or_continue(options, machine, tests, facts, cards, host, threads) -> 
     print(f"Inked before measuring: labdata/ink/{ink.name}")
     for p in labdata.load().inks[ink.stem].predictions:
         print(f"  {p.quantity}: {'≤ ' if p.kind == 'ceiling' else ''}{p.as_written}")
-    return session.begin(stamp, wanted, host, ink, [])
+    return session.begin(stamp, wanted, host, ink, notes)
 
 
 def _weights_progress(card: Model):

@@ -20,6 +20,10 @@ from macros.inks import Ink
 from macros.labdata import Lab
 
 
+class UnknownChip(PlanError):
+    """A GPU whose roofs are in no spec sheet the lab has; a probe of the CPU says nothing of it."""
+
+
 @dataclass(frozen=True)
 class Weights:
     """The files to run, by quantisation, and their cards."""
@@ -44,7 +48,8 @@ def machine(lab: Lab, host: Host, name: str | None, threads: int, gpu: bool, say
         gpu: the engine will compute on a GPU; its roofs, not the CPU's, are then what counts
 
     Raises:
-        PlanError: MACHINE names a file about other hardware, or the GPU's roofs are not known.
+        PlanError: MACHINE names a file about other hardware.
+        UnknownChip: the GPU's roofs are not known.
         probe.ProbeFailed: the probe gave no result.
     """
     unified = (host.cpu or "").startswith("Apple")
@@ -65,11 +70,11 @@ def machine(lab: Lab, host: Host, name: str | None, threads: int, gpu: bool, say
         sources |= {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
         bandwidth = chip.memory_bandwidth
         peak = Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None
-    elif gpu or unified:
+    elif gpu:
         candidates = ", ".join(c.name for c in hosts.chip_candidates(host, lab.chips))
         could = f"could be {candidates}" if candidates else "not in labdata/chips.yml"
-        raise PlanError(f"machine: the roofs of {chip_name} are not known ({could}); write labdata/machines/{ident}.yml "
-                        f"with its bandwidth and source (labdata/README.md has every key), or NGL=0 BACKEND=cpu for the CPU alone")
+        raise UnknownChip(f"machine: the roofs of {chip_name} are not known ({could}); "
+                          f"labdata/machines/{ident}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
     else:
         say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")
         bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(threads)

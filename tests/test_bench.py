@@ -125,6 +125,31 @@ def test_ctrl_c_says_how_to_go_on(project: Path, tiny: Path, tmp_path: Path):
     assert "run the same command again to continue" in err and "Traceback" not in err
 
 
+UNKNOWN_GPU = """
+import dataclasses, bench.host, bench.session
+from bench.__main__ import main
+host, facts = bench.host.collect(), bench.session.engine_facts()
+bench.host.collect = lambda: dataclasses.replace(host, gpus=[bench.host.Gpu("NVIDIA Imaginary 1")])
+bench.session.engine_facts = lambda: {**facts, "gpu": True}
+raise SystemExit(main(["run"]))
+"""
+
+
+@pytest.mark.parametrize("ngl", ["", "99"])
+def test_beside_an_unknown_gpu_the_cpu_alone_is_benched_unless_the_gpu_was_asked_for(project: Path, tiny: Path, tmp_path: Path, ngl: str):
+    env = {**os.environ, **settings(tmp_path, MODEL=tiny, REPS=1, DEPTHS=64, NGL=ngl)}
+    done = subprocess.run([sys.executable, "-c", UNKNOWN_GPU], cwd=project, env=env, capture_output=True, text=True, timeout=120)
+    if ngl:
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: machine: the roofs of NVIDIA Imaginary 1 are not known (not in labdata/chips.yml);")
+        assert not new_runs(project)
+        return
+    assert done.returncode == 0, done.stderr
+    (run,) = new_runs(project)
+    assert {r.n_gpu_layers for r in run.results} == {0} and "NGL=0" in run.command
+    assert run.notes[0].startswith("CPU alone; machine: the roofs of NVIDIA Imaginary 1 are not known")
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
