@@ -33,7 +33,7 @@ def place_labels(
         others = [points for other, points in inked.items() if other != name]
         for left in np.linspace(max(plot - w, 0), 4, 24):
             near = own[np.argmin(abs(own[:, 0] - (left + w / 2)))][1]
-            for offset in (14, -14, 20, -20, 28, -28, 40, -40, 60, -60, 90, -90):
+            for offset in (14, -14, 16, -16, 18, -18, 20, -20, 24, -24, 28, -28, 40, -40, 60, -60, 90, -90):
                 middle = near + offset
                 if not -20 <= middle <= height - 10:
                     continue
@@ -42,7 +42,7 @@ def place_labels(
                 centre = np.array([left + w / 2, middle])
                 mine = np.hypot(*(own - centre).T).min()
                 astray = any(np.hypot(*(o - centre).T).min() < mine for o in others)
-                cost = 1000 * hits + 40 * astray + mine + 0.05 * (plot - w - left)
+                cost = 1000 * hits + 400 * astray + mine + 0.05 * (plot - w - left)
                 best = min(best, (cost, float(left), float(middle)))
         places[name] = (round(best[1], 1), round(best[2], 1))
         box = [(x, best[2] + y) for x in np.linspace(best[1], best[1] + w, 30) for y in (-4, 4)]
@@ -103,7 +103,8 @@ def ratio_axis(frame: pd.DataFrame, log: bool) -> tuple[list[float], list[float]
     return ends, [t for t in LOG_TICKS if ends[0] <= t <= ends[1]]
 
 
-def of_roof(got: float, roof: float) -> str:
-    """The words of one bar: "105 of 120 GB/s · 87 %"."""
+def of_roof(got: float, roof: float, short: bool = False) -> str:
+    """The words of one bar: "105 of 120 GB/s · 87 %", in short "87 %"."""
     first, second = (f"{v:,.0f}" if v >= 100 else f"{v:.1f}" for v in (got, roof))
-    return f"{first} of {second} GB/s · {100 * got / roof:.0f}\u202f%"
+    share = f"{100 * got / roof:.0f}\u202f%"
+    return share if short else f"{first} of {second} GB/s · {share}"

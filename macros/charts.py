@@ -40,20 +40,19 @@ RATIO_KEY = {"predicted": "○ predicted = 1", "measured": "● measured ± σ"}
 BARS_KEY = {"measured": "■ measured", "muted": "┆ memory roof"}
 
 
-def decode_depth(rows: pd.DataFrame, *, predicted_label: str = "predicted") -> dict:
+def decode_depth(rows: pd.DataFrame) -> dict:
     """Decode rate against context depth, with its memory roof [tok/s].
 
     Args:
         rows: depth_tokens, measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s;
             a series may be missing or hold NaN
-        predicted_label: the words at its line
     """
-    return _both(lambda width: _depth(rows, width, "memory roof", predicted_label))
+    return _both(lambda width: _depth(rows, width, "memory roof"))
 
 
-def prefill_depth(rows: pd.DataFrame, *, predicted_label: str = "predicted") -> dict:
+def prefill_depth(rows: pd.DataFrame) -> dict:
     """Prefill rate against context depth, with its compute roof [tok/s]; rows as decode_depth."""
-    return _both(lambda width: _depth(rows, width, "compute roof", predicted_label))
+    return _both(lambda width: _depth(rows, width, "compute roof"))
 
 
 def predicted_measured(rows: pd.DataFrame, *, log: bool = False) -> dict:
@@ -130,7 +129,7 @@ def _hollow(base: alt.Chart) -> alt.Chart:
     return base.mark_point(fill=COLOURS["paper"], stroke=COLOURS["predicted"], **HOLLOW)
 
 
-def _depth(rows: pd.DataFrame, width: int, roof: str, predicted: str) -> dict:
+def _depth(rows: pd.DataFrame, width: int, roof: str) -> dict:
     series = chart_layout.depth_series(rows)
     depths = sorted({x for points in series.values() for x in points["x"]})
     x_max = depths[-1] or 1.0
@@ -168,8 +167,8 @@ def _depth(rows: pd.DataFrame, width: int, roof: str, predicted: str) -> dict:
             bar = base.transform_calculate(low="datum.y - datum.s", high="datum.y + datum.s")
             bar = bar.mark_rule(color=colour, strokeWidth=2).encode(y="low:Q", y2="high:Q")
             layers += [bar, base.mark_circle(color=colour, size=60, opacity=1)]
-    words = {"roof": roof, "predicted": predicted, "measured": "measured ± σ"}
-    labels = chart_layout.place_labels({n: words[n] for n in series}, pixels, plot, height, FONT_PX)
+    words = {"predicted": "predicted", "measured": "measured ± σ", "roof": roof}
+    labels = chart_layout.place_labels({n: w for n, w in words.items() if n in series}, pixels, plot, height, FONT_PX)
     for name, place in labels.items():
         value = {"text": words[name], "x": place[0], "y": place[1]}
         layers.append(_text([value], "muted" if name == "roof" else name))
@@ -198,8 +197,9 @@ def _ratios(rows: pd.DataFrame, width: int, log: bool) -> dict:
 
 def _bars(rows: pd.DataFrame, width: int) -> dict:
     pairs = list(zip(rows["achieved_gb_s"], rows["roof_gb_s"], strict=True))
+    short = width == NARROW  # the labels need the room; the axis has the GB/s
     words = [
-        chart_layout.of_roof(got, roof) if pd.notna(got) else "not measured" for got, roof in pairs
+        chart_layout.of_roof(got, roof, short) if pd.notna(got) else "not measured" for got, roof in pairs
     ]
     frame = pd.DataFrame({"roof": rows["roof_gb_s"], "got": rows["achieved_gb_s"], "zero": 0.0})
     ticks = chart_layout.ticks_from_zero(float(np.nanmax(frame.to_numpy())))

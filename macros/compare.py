@@ -22,14 +22,14 @@ VERDICTS: dict[str, str] = {
     "broken": "the measurement passed the ceiling beyond noise",
     "held": "the measurement bore the prediction out",
     "missed": "the measurement contradicts the prediction beyond noise",
-    "undecided": "the noise is wider than the distance between the two",
+    "undecided": "the noise is wider than the distance between the two, or one repetition leaves it unknown",
     "not measured": "the test did not run, or failed",
 }
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A measured number with its sample standard deviation [same unit] and repetitions."""
+    """A measured number with its sample standard deviation [same unit; NaN: not known] and repetitions."""
 
     mean: float
     sigma: float
@@ -45,14 +45,14 @@ def rate(result: Result) -> Measured | None:
     """Rate of a test [tok/s]; None where it failed.
 
     The mean is the mean of the repetitions' rates and sigma their sample standard deviation
-    (n - 1; 0 for one repetition), as llama-bench computes them.
+    (n - 1), as llama-bench computes them. It prints 0 for one repetition, which is not known here.
     """
     if result.published:
         return Measured(result.published.mean_tok_s, result.published.sigma_tok_s, result.published.n)
     if result.samples_ns is None:
         return None
     rates = [result.n_tokens / (ns / 1e9) for ns in result.samples_ns]
-    return Measured(statistics.fmean(rates), statistics.stdev(rates) if len(rates) > 1 else 0.0, len(rates))
+    return Measured(statistics.fmean(rates), statistics.stdev(rates) if len(rates) > 1 else math.nan, len(rates))
 
 
 def ratio(a: Measured, b: Measured) -> Measured:
@@ -108,12 +108,14 @@ def verdict(p: Prediction, m: Measured | None) -> str:
     """The verdict word, by kind of prediction.
 
     A ceiling is broken, and a point, ratio, interval or direction missed, only beyond noise;
-    noise alone never earns a "held".
+    noise alone never earns a "held". Noise that is not known passes no limit: nothing compares with NaN.
     """
     if m is None:
         return "not measured"
     noise = NOISE_SIGMAS * m.sigma
     if p.kind == "ceiling":
+        if m.mean > p.value and math.isnan(noise):  # type: ignore[operator]
+            return "undecided"
         return "broken" if m.mean - noise > p.value else "unbroken"  # type: ignore[operator]
     if p.kind == "direction":
         low, high = DIRECTIONS[p.direction]  # type: ignore[index]

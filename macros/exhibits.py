@@ -81,15 +81,15 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
         decimals = sigma_decimals(row["mean_tok_s"], row["sigma_tok_s"]) if row["n"] else 0
         cells.append(
             {
-                "test": Markup('{} <span class="note">{}</span>').format(row["test"], book.lab.models[row["model"]].name),
+                "test": Markup('{} <span class="note">{}</span>').format(
+                    row["test"], "; ".join(filter(None, (book.lab.models[row["model"]].name, row["note"])))),
                 "backend": row["backend"],
                 "depth": number(row["depth_tokens"], 0),
                 "rate": number(row["mean_tok_s"], decimals) if row["n"] else NOT_MEASURED,
-                "sigma": number(row["sigma_tok_s"], decimals) if row["n"] else "",
+                "sigma": number(row["sigma_tok_s"], decimals) if row["n"] > 1 else "",
                 "n": str(row["n"]),
                 "run": Markup('<a href="{}">{}</a>').format(
                     book.link(f"machines/{runs[0].machine}/#run-{row['run']}"), row["run"]),
-                "note": row["note"],
             }
         )
     columns = [
@@ -101,8 +101,6 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
         Column("n", "n", "right"),
         Column("run", "Run"),
     ]
-    if any(c["note"] for c in cells):
-        columns.append(Column("note", "Conditions"))
     return _table(book, id, columns, cells, frame, caption)
 
 
@@ -111,13 +109,13 @@ def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: s
     frame = rows.sweep(book.lab, run, test, model, anchor)
     cells = []
     for i, row in enumerate(frame.to_dict("records")):
-        decimals = sigma_decimals(row["measured_tok_s"], row["sigma_tok_s"])
+        measured = Value(row["measured_tok_s"], "tok/s", "measured", sigma=row["sigma_tok_s"])
         cells.append(
             {
                 "depth": number(row["depth_tokens"], 0),
-                "bytes": number(row["step_bytes"] / 1e9, 3),
+                "bytes": number(row["step_bytes"] / 1e9, 3) if "step_bytes" in row else "",
                 "predicted": "anchor" if i == 0 and row["depth_tokens"] == 0 else number(row["predicted_tok_s"], 2),
-                "measured": f"{number(row['measured_tok_s'], decimals)}\u00a0±\u00a0{number(row['sigma_tok_s'], decimals)}",
+                "measured": measured.bare,
                 "gap": "" if i == 0 and row["depth_tokens"] == 0 else gap_value(row["gap"]).text,
             }
         )
@@ -142,7 +140,7 @@ def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: 
         f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}, predicted {r.predicted_tok_s:.1f}" for r in frame.itertuples()
     )
     label = f"{what} rate in tokens per second against context depth. {points}."
-    return _figure(book, id, kind, frame, caption, label, predicted_label="predicted, anchored at 0")
+    return _figure(book, id, kind, frame, caption, label)
 
 
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
@@ -181,9 +179,8 @@ def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
 def check_table(book: Book, name: str, id: str, caption: str) -> str:
     """A check of the instrument: medians of both ways, their ratio b / a and its interval."""
     check = book.lab.get("checks", name)
-    frame = rows.check(check)
     cells = []
-    for r in frame.to_dict("records"):
+    for r in rows.check(check).to_dict("records"):
         decimals = decimals_for(r["median_a"])
         cells.append(
             {
@@ -204,7 +201,7 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
         Column("spread", "95\u202f% interval", "right"),
         Column("pairs", "Pairs", "right"),
     ]
-    return _table(book, id, columns, cells, frame, caption)
+    return _table(book, id, columns, cells, rows.pairs(check), caption)
 
 
 def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:

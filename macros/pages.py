@@ -126,7 +126,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
     tail = "" if index == 0 else f"-{index + 1}"
     document = book.lab.inks[ink]
     parts = [
-        f"## Ink against measurement{'' if index == 0 else f', {ink}'} {{#ink{tail}}}",
+        f"## Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'} {{#ink{tail}}}",
         str(exhibits.seal(book, ink, runs)),
         exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)}: {tally_words(scores)}."),
     ]
@@ -172,13 +172,9 @@ def _side(gap: float) -> str:
 
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
-    entries, seen = [], set()
-    for run in reversed(runs):
-        for r in run.results:
-            key = (r.backend, r.model)
-            if r.n_gen and r.depth == 0 and r.experiment != "depth" and compare.rate(r) and key not in seen:
-                seen.add(key)
-                entries.append((f"{r.backend}, {book.lab.models[r.model].quant}, {_short(book.lab.models[r.model].name).split()[0]}", run, r))
+    entries = [
+        (f"{_short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(runs) if r.n_gen
+    ]
     if not entries:
         return []
     caption = "Bandwidth that decode really pulled at depth 0: rate × bytes per step, first order. The roof is the machine's memory bandwidth."

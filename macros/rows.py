@@ -101,7 +101,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
         test: "pp<N>" or "tg<N>"
         anchor_on: a result at depth 0 of another run, where this run has none
 
-    Columns: depth_tokens, step_bytes, measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s, gap.
+    Columns: run, depth_tokens, step_bytes (decode only), measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s, gap.
 
     Raises:
         LabError: the run has no such sweep.
@@ -114,13 +114,14 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
     deep = [r for r in deep if r.experiment == deep[0].experiment]
     base_rate = rate(base) if base else None
     rows = []
-    for r in ([base] if base and not anchor_on else []) + deep:
+    for r in ([base] if base else []) + deep:
         m = rate(r)
         assert m is not None
         ratio, roof = _first_order(machine, card, r)
         predicted = base_rate.mean * ratio if base_rate else math.nan
         rows.append(
             {
+                "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
                 "step_bytes": step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card)),
                 "measured_tok_s": m.mean,
@@ -130,11 +131,8 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
                 "gap": compare.gap(m.mean, predicted),
             }
         )
-    if anchor_on and base_rate:
-        rows.insert(0, {"depth_tokens": 0, "step_bytes": card.file_bytes(), "measured_tok_s": base_rate.mean,
-                        "sigma_tok_s": base_rate.sigma, "predicted_tok_s": base_rate.mean,
-                        "roof_tok_s": _first_order(machine, card, anchor_on)[1], "gap": 0.0})  # fmt: skip
-    return pd.DataFrame(rows)
+    frame = pd.DataFrame(rows)
+    return frame if deep[0].n_gen else frame.drop(columns="step_bytes")
 
 
 def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[float, float]:
@@ -163,14 +161,25 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["label", "achieved_gb_s", "roof_gb_s", "share"])
 
 
-def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
-    """Share of the roof at depth 0 by both models of the work: the newest of each test, model and backend.
+def at_rest(runs: list[Run]) -> list[tuple[Run, Result]]:
+    """The newest result at depth 0 of each test, model and backend; a depth sweep's own only where there is no other."""
+    newest: dict[tuple, tuple[Run, Result]] = {}
+    for sweeps in (True, False):
+        for run in runs:
+            deep = {r.experiment for r in run.results if r.depth}
+            newest |= {(r.test, r.model, r.backend): (run, r) for r in run.results
+                       if r.depth == 0 and rate(r) and (r.experiment in deep) == sweeps}  # fmt: skip
+    return list(newest.values())
 
-    Columns: test, model, backend, rate_tok_s, first_order, exact (fractions; NaN where no compute roof is known).
+
+def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
+    """Share of the roof at depth 0 by both models of the work, of what `at_rest` finds.
+
+    Columns: run, test, model, backend, rate_tok_s, first_order, exact (fractions; NaN where no compute roof is known).
     """
-    newest = {(r.test, r.model, r.backend): (run, r) for run in runs for r in run.results if r.depth == 0 and rate(r)}
     found = []
-    for (test, model, backend), (run, r) in newest.items():
+    for run, r in at_rest(runs):
+        test, model, backend = r.test, r.model, r.backend
         machine, card, m = lab.machines[run.machine], lab.models[model], rate(r)
         assert m is not None
         peak = machine.specs.peak_compute
@@ -182,7 +191,7 @@ def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
             exact = m.mean * predict.exact_prefill_flops_per_token(card, r.n_prompt) / peak.si
         else:
             first = exact = math.nan
-        found.append({"test": test, "model": model, "backend": backend, "rate_tok_s": m.mean, "first_order": first, "exact": exact})
+        found.append({"run": run.id, "test": test, "model": model, "backend": backend, "rate_tok_s": m.mean, "first_order": first, "exact": exact})
     return pd.DataFrame(found)
 
 
@@ -204,3 +213,10 @@ def check(document: Check) -> pd.DataFrame:
         found.append({"test": p.test, "median_a": float(a), "median_b": float(b), "ratio": float(b / a),
                       "ratio_low": float(low), "ratio_high": float(high), "pairs": len(p.a)})  # fmt: skip
     return pd.DataFrame(found)
+
+
+def pairs(document: Check) -> pd.DataFrame:
+    """A check's pairs as they were run. Columns: test, pair, a, b [unit of the check]."""
+    return pd.DataFrame(
+        [{"test": p.test, "pair": i, "a": a, "b": b} for p in document.pairs for i, (a, b) in enumerate(zip(p.a, p.b, strict=True), 1)]
+    )

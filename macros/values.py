@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -17,15 +18,16 @@ KINDS = ("predicted", "measured", "derived", "spec")
 def number(x: float, decimals: int) -> str:
     """A number with true minus and thousands separators.
 
-    >>> number(-0.3640, 2), number(27771.2, 0)
-    ('−0.36', '27,771')
+    >>> number(-0.3640, 2), number(27771.2, 0), number(22.15, 1)
+    ('−0.36', '27,771', '22.2')
 
     Raises:
         ValueError: not a finite number; a page never prints nan.
     """
     if not math.isfinite(x):
         raise ValueError(f"not a finite number; got {x}")
-    text = f"{x:,.{decimals}f}"
+    # The decimal as written, halves away from zero: 22.15 is 22.2, though its float lies below.
+    text = f"{Decimal(repr(float(x))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):,f}"
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("-")
     return text.replace("-", "−")
@@ -50,7 +52,7 @@ def sigma_decimals(mean: float, sigma: float) -> int:
     >>> sigma_decimals(20.80, 0.05), sigma_decimals(226.7, 7.47), sigma_decimals(0.806, 0.016)
     (2, 1, 3)
     """
-    if sigma == 0:
+    if not sigma > 0:
         return decimals_for(mean, 4)
     cap = 2 if mean >= 1 else 2 + max(0, -math.floor(math.log10(mean)))
     return min(cap, decimals_for(sigma, 2))
@@ -70,7 +72,7 @@ class Value:
         n: the number, in `unit`
         unit: unit as printed ("tok/s", "GB/s", "%", "×", "" for a bare number)
         kind: predicted (ink), measured, derived (computed afterwards) or spec (a source's figure)
-        sigma: sample standard deviation, same unit
+        sigma: sample standard deviation, same unit; None or NaN: not known
         decimals: digits past the point; by default what sigma supports, else 3 significant
         signed: print a plus sign too, for gaps
         how: formula, inputs, run, source: what a reader needs to re-derive it
@@ -91,6 +93,8 @@ class Value:
             raise ValueError(f"unknown kind of value; got {self.kind!r}; known: {', '.join(KINDS)}")
         if isinstance(self.n, bool) or not isinstance(self.n, (int, float)) or not math.isfinite(self.n):
             raise ValueError(f"not a finite number; got {self.n!r} ({self.how})")
+        if self.sigma is not None and math.isnan(self.sigma):
+            object.__setattr__(self, "sigma", None)
 
     @property
     def si(self) -> float:

@@ -171,7 +171,7 @@ def test_labels_keep_clear_of_lines_edges_and_each_other(slope, apart, plot):
     }
     text = {
         "roof": "memory roof",
-        "predicted": "predicted, anchored at 0",
+        "predicted": "predicted, and a long label",
         "measured": "measured ± σ",
     }
     boxes = [

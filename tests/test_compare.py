@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from macros import compare, labdata, rows
@@ -9,6 +11,7 @@ from macros.compare import Measured, rate, verdict
 from macros.inks import Prediction, Target
 from macros.records import Check, Pairs, Result
 
+NAN = float("nan")
 OF = Target(experiment="baseline", model="m", test="tg128")
 
 
@@ -23,6 +26,12 @@ def prediction(kind: str, **given: object) -> Prediction:
         (prediction("ceiling", value=24.0), 20.8, 0.05, "unbroken"),
         (prediction("ceiling", value=24.0), 24.5, 0.05, "broken"),
         (prediction("ceiling", value=24.0), 24.5, 0.5, "unbroken"),  # within two sigma
+        (prediction("ceiling", value=24.0), 24.5, NAN, "undecided"),  # one repetition: the noise is not known
+        (prediction("ceiling", value=24.0), 20.8, NAN, "unbroken"),
+        (prediction("point", value=100.0), 300.0, NAN, "undecided"),
+        (prediction("point", value=100.0), 101.0, NAN, "held"),
+        (prediction("interval", low=11.5, high=12.0), 20.0, NAN, "undecided"),
+        (prediction("direction", direction="falls"), 0.5, NAN, "undecided"),
         (prediction("point", value=100.0), 109.9, 0.1, "held"),
         (prediction("point", value=100.0), 111.0, 0.1, "missed"),
         (prediction("point", value=100.0), 111.0, 3.0, "undecided"),
@@ -72,7 +81,7 @@ def test_statistics_are_llama_benchs():
     m = rate(result([1_000_000_000, 2_000_000_000, 4_000_000_000]))
     assert m.mean == pytest.approx(74.6667, rel=1e-5)
     assert m.sigma == pytest.approx(48.8808, rel=1e-5)
-    assert rate(result([1_000_000_000])).sigma == 0
+    assert math.isnan(rate(result([1_000_000_000])).sigma)  # one repetition says nothing of the noise
 
 
 def test_noise_and_load_are_said():

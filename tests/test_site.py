@@ -138,8 +138,8 @@ def test_figures_have_csv_and_words(built: Path):
         assert f"Figure {number}." in figure
         assert re.search(r'role="img"[^>]*aria-label="[^"]{20,}"|aria-label="[^"]{20,}"[^>]*role="img"', figure)
     csv = (built / "data/days-01-local-inference-decode-depth.csv").read_text(encoding="utf-8").splitlines()
-    assert csv[0].startswith("depth_tokens,")
-    assert [line.split(",")[0] for line in csv[1:]] == ["0", "2048", "4096", "8192"]
+    assert csv[0].startswith("run,depth_tokens,step_bytes,")
+    assert [line.split(",")[1] for line in csv[1:]] == ["0", "2048", "4096", "8192"]
 
 
 def test_a_changed_measurement_changes_every_page(project: Path):
