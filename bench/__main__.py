@@ -23,6 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; every failure is one clear line a problem, and exit code 1."""
     from bench import options
 
+    sys.stdout.reconfigure(line_buffering=True)  # in a log, what was said before an error comes before it
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run_parser = commands.add_parser("run", help="measure this machine")
@@ -42,7 +43,8 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         if not isinstance(error, (LabError, OSError)) and not {c.__name__ for c in type(error).__mro__} & _EXPECTED:
             raise
-        for line in str(error).splitlines():
+        words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        for line in words.splitlines():
             print(f"error: {line}", file=sys.stderr)
         return 1
 
@@ -84,6 +86,8 @@ def _run(flags: dict) -> int:
         facts = session.engine_facts()
         host = hosts.collect()
         threads = options.threads or hosts.default_threads(host)
+        if threads > (host.logical_cores or threads):
+            raise plan.PlanError(f"THREADS: more than this machine's {host.logical_cores} logical cores; got {threads}")
         busy = hosts.busy_share()
         if busy > compare.BUSY_LOAD:
             print(f"Busy machine: {busy:.0%} of the cores in use. The numbers below will say so; an idle machine measures better.")
@@ -99,14 +103,14 @@ def _run(flags: dict) -> int:
         plan.check_memory(host.available_bytes or float("inf"), tests, models)
         notes = []
         try:
-            machine = prepare.machine(lab, host, options.machine, threads, gpu, print)
+            machine = prepare.machine(lab, host, options.machine, gpu, print)
         except prepare.UnknownChip as error:
             if options.ngl != -1:
                 raise  # the GPU was asked for
             notes = [f"CPU alone; {error}"]
             print(f"{error}. Until then the CPU alone is benched.")
             options, tests = replace(options, ngl=0), plan.tests(chosen, cards, False, options.depths)
-            machine = prepare.machine(lab, host, options.machine, threads, False, print)
+            machine = prepare.machine(lab, host, options.machine, False, print)
         if not options.model:
             weights = prepare.write_weights(cards, _weights_progress)
         run = _begin_or_continue(options, machine, tests, facts, cards, host, notes)

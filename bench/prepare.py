@@ -41,7 +41,7 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.")[:80] or "machine"
 
 
-def machine(lab: Lab, host: Host, name: str | None, threads: int, gpu: bool, say: Callable[[str], None]) -> Machine:
+def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None]) -> Machine:
     """This machine's file, written now if there is none: spec sheet where the chip is known, else a probe.
 
     Args:
@@ -57,7 +57,8 @@ def machine(lab: Lab, host: Host, name: str | None, threads: int, gpu: bool, say
     chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.cpu) or "unknown chip"
     # A box is sold by the GiB its firmware then takes a little from: 23.4 read is 24 on the label.
     memory_gib = -(-(host.memory_bytes or 0) // 2**30)
-    title = f"{chip_name}, {memory_gib} GB" if gpu else f"{chip_name}, {threads} cores, {memory_gib} GB"
+    cores = hosts.default_threads(host)  # whatever THREADS says: a roof is the machine's
+    title = f"{chip_name}, {memory_gib} GB" if gpu else f"{chip_name}, {cores} core{'s' if cores > 1 else ''}, {memory_gib} GB"
     ident = name or slug(title)
     if ident in lab.machines:
         known = lab.machines[ident]
@@ -77,7 +78,7 @@ def machine(lab: Lab, host: Host, name: str | None, threads: int, gpu: bool, say
                           f"labdata/machines/{ident}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
     else:
         say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")
-        bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(threads)
+        bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(cores)
     document = Machine(
         schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=host.physical_cores,
         specs=Specs(memory_bandwidth=bandwidth, peak_compute=peak,

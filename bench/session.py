@@ -150,7 +150,9 @@ def one(test: Test, path: Path, options: Options, threads: int, on_event: Callab
     try:
         outcome = engine.run(job, on_event)
     except EngineFailed as error:
-        return Result(**common, backend="unknown", failed=str(error)[:500])
+        # Where the file lies is nobody's business.
+        why = " ".join(str(error).replace(str(path.resolve()), path.name).replace(str(path), path.name).split())
+        return Result(**common, backend="unknown", failed=why[:500])
     facts = outcome.facts
     return Result(**common, backend=facts["backend"], layers_offloaded=facts["layers_offloaded"], samples_ns=outcome.samples_ns)
 

@@ -52,6 +52,8 @@ def write(
         raise OSError(
             f"{path}: too little disk space; needs {needed / 1e9:.2f} GB, has {free / 1e9:.2f} GB free"
         )
+    for left in path.parent.glob(f"{path.name}.*.part"):
+        left.unlink()  # of a bench that was killed; there is only one at a time
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     writer = gguf.GGUFWriter(partial, shape.arch)
     _add_keys(writer, shape, quant)

@@ -119,8 +119,9 @@ def define_env(env: Any) -> None:
         return pages.day_index(book)
 
     @env.macro
-    def check(name: str) -> Any:
-        return lab.get("checks", name)
+    def check(name: str) -> dict:
+        document = lab.get("checks", name)
+        return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date}
 
     @env.macro
     def check_rows(name: str) -> list[dict]:
@@ -159,6 +160,7 @@ def _load(labdata: Any) -> Any:
 
 def _days(docs: Path) -> list:
     """Every page under docs/days whose front matter says which day it is."""
+    from mkdocs.exceptions import PluginError
     from mkdocs.utils.meta import get_data
 
     from macros.narrative import Day
@@ -167,6 +169,9 @@ def _days(docs: Path) -> list:
     for path in sorted(docs.glob("days/*.md")):
         _, meta = get_data(path.read_text(encoding="utf-8"))
         if "day" in meta:
+            lacking = [k for k in ("title", "question") if k not in meta]
+            if lacking or not isinstance(meta["day"], int):
+                raise PluginError(f"docs/days/{path.name}: front matter: a day needs a whole number as day, title, question; got {meta['day']!r}, without {', '.join(lacking) or 'nothing else'}")
             found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/"))
     return sorted(found, key=lambda day: day.number)
 

@@ -40,7 +40,7 @@ class ShapeDoc(Strict):
 
     source: str = key("A key of this file's `sources`", "config")
     arch: str = key("general.architecture", "qwen3")
-    n_layer: Count = key("block_count", 36)
+    n_layer: Count = key("block_count", 36, le=10_000)
     n_embd: Count = key("embedding_length", 4096)
     n_ff: Count = key("feed_forward_length", 12288)
     n_vocab: Count = key("Rows of token_embd", 151936)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
+
+
+def on_startup(command: str, dirty: bool) -> None:
+    """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
+    logger = logging.getLogger("mkdocs")
+    logger.setLevel(min(logger.level, logging.WARNING))
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -6,21 +6,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from macros import units
-from macros.cards import Chip, Chips, Machine, Model, ShapeDoc
-from macros.fields import Quantity, Source
+from macros import references
+from macros.cards import Chip, Chips, Machine, Model
+from macros.fields import Source
 from macros.inks import Errata, Ink, Prediction
 from macros.records import Check, Result, Run
+from macros.references import sha256 as sha256
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
@@ -29,8 +29,9 @@ class LabError(Exception):
     """Every problem found in labdata/, one line each."""
 
     def __init__(self, problems: list[str]):
-        self.problems = problems
-        super().__init__("\n".join(problems))
+        lines = (" ".join(p.split()) for p in problems)
+        self.problems = [line if len(line) <= 1000 else f"{line[:1000]} …" for line in lines]
+        super().__init__("\n".join(self.problems))
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -73,7 +74,9 @@ def read_yaml(path: Path) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark else "file"
         raise LabError([f"{path}: {where}: not valid YAML; {getattr(error, 'problem', None) or error}"]) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise LabError([f"{path}: file: cannot be read; {error.strerror}"]) from None
+    except (ValueError, TypeError, RecursionError) as error:  # not UTF-8, month 13, a list as a key, 5000 digits
         raise LabError([f"{path}: file: cannot be read; {error}"]) from None
 
 
@@ -90,23 +93,22 @@ def write(path: Path, document: BaseModel) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file, atomically and flushed to disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    name = ""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8") as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+    except BaseException as error:
+        if name:
+            Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # of the file that was meant, not of the temporary one
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes [hex]."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -166,12 +168,24 @@ def parse(kind: type[BaseModel], path: Path, shown: str) -> Any:
     except LabError as error:
         raise LabError([p.replace(str(path), shown) for p in error.problems]) from None
     except ValidationError as error:
-        raise LabError([_line(shown, e) for e in error.errors()]) from None
+        raise LabError([_line(kind, shown, e) for e in error.errors()]) from None
 
 
-def _line(shown: str, error: Any) -> str:
+def _known_keys(annotation: Any, loc: tuple) -> list[str]:
+    """The keys of the model that `loc`, a place inside `annotation`, leads to."""
+    inner = [a for arg in get_args(annotation) for a in (get_args(arg) or [arg])]
+    kinds = [k for k in (annotation, *inner) if isinstance(k, type) and issubclass(k, BaseModel)]
+    fields = {f.alias or name: f.annotation for k in kinds for name, f in k.model_fields.items()}
+    if len(loc) <= 1:
+        return list(fields)
+    return _known_keys(fields.get(loc[0], annotation), loc[1:])
+
+
+def _line(kind: type[BaseModel], shown: str, error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"]) or "file"
     got = error["input"]
+    if error["type"] == "extra_forbidden":
+        return f"{shown}: {where}: unknown key; known: {', '.join(_known_keys(kind, error['loc']))}"
     text = f"{shown}: {where}: {error['msg'].removeprefix('Value error, ')}"
     if isinstance(got, (str, int, float)) or got is None:
         text += f"; got {got!r}"
@@ -185,11 +199,18 @@ _parsed: dict[Path, tuple[tuple[int, int], Any]] = {}  # path -> ((mtime, size),
 
 def _cached(kind: type[BaseModel], path: Path, shown: str) -> Any:
     """`parse`, skipped while the file is unchanged: `mkdocs serve` builds again in one process."""
-    stat = path.stat()
+    try:
+        stat = path.stat()
+    except OSError as error:  # a link that leads nowhere
+        raise LabError([f"{shown}: file: cannot be read; {error.strerror}"]) from None
     stamp = (stat.st_mtime_ns, stat.st_size)
     if path not in _parsed or _parsed[path][0] != stamp:
         _parsed[path] = (stamp, parse(kind, path, shown))
     return _parsed[path][1]
+
+
+def _shown(path: Path, root: Path) -> str:
+    return f"labdata/{path.relative_to(root).as_posix()}"
 
 
 def load(root: Path = ROOT) -> Lab:
@@ -198,12 +219,16 @@ def load(root: Path = ROOT) -> Lab:
     Raises:
         LabError: every problem in every file, in one message.
     """
-    problems: list[str] = []
+    if not root.is_dir():
+        raise LabError([f"labdata: no such folder; got {str(root)!r}"])
+    folders = [p for p in (root, *root.glob("*"), *root.glob("runs/*")) if p.is_dir()]
+    problems = [f"{_shown(p, root)}: folder: cannot be read" for p in folders if not os.access(p, os.R_OK | os.X_OK)]
+    problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
     found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "checks", "chips")}
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
-        shown = f"labdata/{path.relative_to(root).as_posix()}"
+        shown = _shown(path, root)
         try:
             document = _cached(kind, path, shown)
         except LabError as error:
@@ -214,7 +239,7 @@ def load(root: Path = ROOT) -> Lab:
         stem = path.name.removesuffix(".yml")
         if hasattr(document, "id") and document.id != stem:
             problems.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
-        problems.extend(_unsourced(document, shown, root))
+        problems.extend(references.unsourced(document, shown, root))
 
     for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
         for path in sorted(root.glob(f"{folder}/*.yml")):
@@ -230,93 +255,10 @@ def load(root: Path = ROOT) -> Lab:
         read(Chips, root / "chips.yml", "chips", "chips")
     chips = found.pop("chips").get("chips")
     lab = Lab(**found, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
-    problems += _dangling(lab, root, broken)
+    problems += references.problems(lab, root, broken)
     if problems:
         raise LabError(problems)
     return lab
-
-
-def _unsourced(document: Any, shown: str, root: Path) -> list[str]:
-    """Values whose source is not in the file's table, sources whose raw file is missing."""
-    problems = []
-    for where, name in _source_names(document):
-        if name not in document.sources:
-            known = ", ".join(document.sources) or "none"
-            problems.append(f"{shown}: {f'{where}.source'.lstrip('.')}: not in this file's sources; got {name!r}; known: {known}")
-    for name, source in document.sources.items():
-        if source.raw and not (root / "raw" / source.raw).is_file():
-            problems.append(f"{shown}: sources.{name}.raw: no such file in labdata/raw; got {source.raw!r}")
-    return problems
-
-
-def _source_names(value: Any, where: str = "") -> list[tuple[str, str]]:
-    """(dotted key, source name) of every sourced value in a document."""
-    if isinstance(value, (Quantity, ShapeDoc)):
-        return [(where, value.source)]
-    if isinstance(value, Check):
-        return [("", value.source)]
-    if isinstance(value, BaseModel):
-        items = [(name, getattr(value, name)) for name in type(value).model_fields]
-    elif isinstance(value, list):
-        items = [(str(i), v) for i, v in enumerate(value)]
-    else:
-        return []
-    return [found for name, v in items for found in _source_names(v, f"{where}.{name}".lstrip("."))]
-
-
-_SPEC_DIMENSIONS = {"memory_bandwidth": "bytes_s", "peak_compute": "flops_s", "memory": "bytes", "cpu_bandwidth": "bytes_s"}
-
-
-def _dangling(lab: Lab, root: Path, broken: set[str]) -> list[str]:
-    """References that lead nowhere, units of the wrong dimension, ink changed after its run."""
-    problems: list[str] = []
-
-    def known(shown: str, where: str, name: str, table: dict) -> None:
-        if name not in table and name not in broken:
-            problems.append(f"{shown}: {where}: no such file; got {name!r}; known: {', '.join(sorted(table)) or 'none'}")
-
-    for m in lab.machines.values():
-        for spec, wanted in _SPEC_DIMENSIONS.items():
-            quantity = getattr(m.specs, spec)
-            if quantity and units.dimension(quantity.unit) != wanted:
-                problems.append(f"labdata/machines/{m.id}.yml: specs.{spec}.unit: not a unit of {spec}; got {quantity.unit!r}")
-    for m in lab.models.values():
-        try:
-            m.table()
-        except ValueError as error:
-            problems.append(f"labdata/models/{m.id}.yml: quant: {error}")
-    for ink in lab.inks.values():
-        shown = f"labdata/ink/{ink.id}.yml"
-        known(shown, "machine", ink.machine, lab.machines)
-        ids = [p.id for p in ink.predictions]
-        problems += [f"{shown}: predictions: id given twice; got {i!r}" for i in sorted(set(ids)) if ids.count(i) > 1]
-        for i, p in enumerate(ink.predictions):
-            for end, target in (("of", p.of), ("over", p.over)):
-                if target:
-                    known(shown, f"predictions.{i}.{end}.model", target.model, lab.models)
-    for name, errata in lab.errata.items():
-        shown = f"labdata/ink/{name}.errata.yml"
-        known(shown, "ink", errata.ink, lab.inks)
-        if errata.ink in lab.inks:
-            ids = {p.id: p for p in lab.inks[errata.ink].predictions}
-            for i, c in enumerate(errata.corrections):
-                known(shown, f"corrections.{i}.prediction", c.prediction, ids)
-    for name, run in lab.runs.items():
-        shown = f"labdata/runs/{name}.yml"
-        known(shown, "machine", run.machine, lab.machines)
-        if name.split("/")[0] != run.machine:
-            problems.append(f"{shown}: machine: must be the folder's name; got {run.machine!r}")
-        for i, r in enumerate(run.results):
-            known(shown, f"results.{i}.model", r.model, lab.models)
-        if run.ink:
-            known(shown, "ink.id", run.ink.id, lab.inks)
-            path = root / "ink" / f"{run.ink.id}.yml"
-            if run.ink.id in lab.inks and sha256(path) != run.ink.sha256:
-                problems.append(
-                    f"{shown}: ink.sha256: labdata/ink/{run.ink.id}.yml was changed after this run; "
-                    f"got {sha256(path)[:12]}…, the run holds {run.ink.sha256[:12]}…; restore the ink"
-                )
-    return problems
 
 
 def same_setting(result: Result, experiment: str, test: str, depth: int, model: str | None) -> bool:

@@ -12,7 +12,7 @@ from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
 from macros.records import Result, Run
 from macros.tables import Column
-from macros.values import Value, number, percent
+from macros.values import Value, inert, number, percent
 
 
 def stub(machine: Machine) -> str:
@@ -27,12 +27,12 @@ def machine_page(book: Book, name: str) -> str:
     machine = lab.get("machines", name)
     runs = lab.runs_of(name)
     parts = [
-        f'<p class="kicker">Machine</p>\n\n# {escape(machine.name)}',
+        f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
         f'<p class="lead">{headline(book, machine, runs)}</p>',
         *_warnings(lab, runs),
         '## Roofs {#specs}',
         specs_table(book, machine),
-        *(f"- {escape(note)}" for note in machine.notes),
+        *(f"- {inert(note)}" for note in machine.notes),
     ]
     inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
     for i, ink in enumerate(inks):

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from markupsafe import Markup
+
 from macros import predict, roofline, work
 from macros.cards import Machine, Model
 from macros.fields import Quantity
-from macros.values import Value, as_typed
+from macros.values import Value, as_typed, inert
 
 
 class Linker(Protocol):
@@ -26,12 +28,12 @@ class MachineView:
     doc: Machine
 
     @property
-    def name(self) -> str:
-        return self.doc.name
+    def name(self) -> Markup:
+        return inert(self.doc.name)
 
     @property
-    def chip(self) -> str:
-        return self.doc.chip
+    def chip(self) -> Markup:
+        return inert(self.doc.chip)
 
     @property
     def page(self) -> str:
@@ -86,8 +88,8 @@ class ModelView:
     doc: Model
 
     @property
-    def name(self) -> str:
-        return self.doc.name
+    def name(self) -> Markup:
+        return inert(self.doc.name)
 
     def _of(self, n: float, unit: str, how: str, decimals: int | None = None, kind: str = "spec") -> Value:
         return Value(n, unit, kind, decimals=decimals, how=how, href=self.book.link(f"machines/#model-{self.doc.id}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -163,6 +164,16 @@ def percent(fraction: float, kind: str = "derived", decimals: int | None = None,
     '87.2\u202f%'
     """
     return Value(fraction * 100, "%", kind, decimals=decimals, **rest)
+
+
+def inert(text: str) -> Markup:
+    """A fact's words inside Markdown, where they shall stay words: no tag, link or emphasis.
+
+    >>> inert("[a](javascript:b) **c**")
+    Markup('&#91;a&#93;&#40;javascript:b&#41; &#42;&#42;c&#42;&#42;')
+    """
+    active = r"[\\`*_{}\[\]()#+!|~<>&\"'$^=@]"
+    return Markup(re.sub(active, lambda sign: f"&#{ord(sign[0])};", " ".join(text.split())))
 
 
 def verdict_html(word: str) -> Markup:

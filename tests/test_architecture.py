@@ -18,6 +18,7 @@ LAYERS = [
     {"fields", "gguf_header"},
     {"cards", "inks"},
     {"records"},
+    {"references"},
     {"labdata"},
     {"schema_docs", "predict", "compare"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},

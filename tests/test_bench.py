@@ -157,6 +157,7 @@ def test_beside_an_unknown_gpu_the_cpu_alone_is_benched_unless_the_gpu_was_asked
         ({"SHAPE": "llama-70b"}, ("SHAPE", "'llama-70b'", "qwen3-0.6b")),
         ({"REPS": "many"}, ("REPS", "'many'")),
         ({"THREADS": "0"}, ("THREADS", "'0'")),
+        ({"THREADS": "4096", "MODEL": "mkdocs.yml"}, ("THREADS", "logical cores", "4096")),
         ({"DEPTHS": "0,-5"}, ("DEPTHS", "'0,-5'")),
         ({"MACHINE": "../x"}, ("MACHINE", "'../x'")),
         ({"MODEL": "gone.gguf"}, ("MODEL", "no such file", "'gone.gguf'")),

@@ -45,7 +45,7 @@ def test_the_lab_loads():
 @pytest.mark.parametrize(
     ("file", "old", "new", "expected"),
     [
-        (MACHINE, "os: macOS", "os: macOS\ncolour: grey", ("colour", "Extra inputs")),
+        (MACHINE, "os: macOS", "os: macOS\ncolour: grey", ("colour", "unknown key", "cores")),
         (MACHINE, "value: 120", "value: .nan", ("specs.memory_bandwidth.value", "nan")),
         (MACHINE, "value: 120", "value: -120", ("specs.memory_bandwidth.value", "-120")),
         (MACHINE, "value: 120", "value: 1e12", ("specs.memory_bandwidth.value", "'1e12'", "write 1.0e+12")),
@@ -61,6 +61,16 @@ def test_the_lab_loads():
         (MODEL, "quant: Q4_K_M", "quant: Q9_X", ("quant", "'Q9_X'", "Q4_K_M")),
         (MODEL, "arch: qwen3", "arch: mamba", ("quant", "'mamba'", "qwen3")),
         (MODEL, "n_layer: 36", "n_layer: 36.5", ("shape.n_layer", "36.5")),
+        (MODEL, "n_layer: 36", "n_layer: 10000000000", ("shape.n_layer", "10000000000", "10000")),
+        (MODEL, "n_embd: 4096", "n_embd: 4095", ("quant", "blocks of 256")),
+        (MODEL, "value: 5.03, unit: GB", "value: 5.03, unit: GB/s", ("file_size.unit", "'GB/s'")),
+        (MODEL, "unit: params, source: lab", "unit: GB, source: lab", ("params.unit", "'GB'")),
+        (MODEL, "n_layer: 36", "n_layers: 36", ("shape.n_layers", "unknown key", "n_layer, n_embd")),
+        (INK, "unit: tok/s", "unit: GB", ("predictions.1.unit", "'GB'")),
+        (RUN, "started_at: null", "started_at: 2026-13-45", ("cannot be read", "month must be in 1..12")),
+        (RUN, "started_at: null", "? [a, b]\n: c\nstarted_at: null", ("cannot be read", "unhashable")),
+        (RUN, "n: 5", "n: " + "9" * 5000, ("cannot be read", "4300 digits")),
+        ("ink/day-01.errata.yml", "ink: day-01", "ink: amd-epyc", ("ink", "'amd-epyc'")),
         (RUN, "model: qwen3-8b-q4_k_m", "model: qwen3-9b", ("results.0.model", "'qwen3-9b'", "qwen3-8b-q4_k_m")),
         (RUN, "machine: apple-m4-24gb", "machine: apple-m5", ("machine", "'apple-m5'", "apple-m4-24gb")),
         (RUN, "n_prompt: 512", "n_prompt: 0", ("results.0", "n_prompt and n_gen")),
@@ -78,6 +88,17 @@ def test_a_mistake_is_named_with_file_key_and_value(lab: Path, file: str, old: s
     assert hit, found
     assert hit[0].startswith("labdata/")
     assert "\n" not in hit[0]
+
+
+def test_what_would_be_passed_over_in_silence_is_a_problem(lab: Path):
+    (lab / "machines/new.yaml").write_text("schema: 1\n", encoding="utf-8")
+    (lab / "models/link.yml").symlink_to("nowhere.yml")
+    (lab / MACHINE).rename(lab / "machines/index.yml")
+    edit(lab, "machines/index.yml", "id: apple-m4-24gb", "id: index")
+    found = problems(lab)
+    for words in ("machines/new.yaml: file: must end in .yml", "models/link.yml: file: cannot be read; No such file", "index.yml: id: is the page"):
+        assert any(words in p for p in found), words
+    assert problems(lab / "gone")[0].startswith("labdata: no such folder")
 
 
 def test_all_mistakes_in_all_files_come_in_one_message(lab: Path):

@@ -177,6 +177,29 @@ def test_a_mistake_stops_the_build_in_one_line(project: Path, file: str, old: st
     assert not list((project / "site").rglob("*.html"))
 
 
+def test_a_broken_link_stops_a_quiet_build_too(project: Path):
+    with (project / "docs/method.md").open("a", encoding="utf-8") as out:
+        out.write("\n[there](nowhere.md)\n")
+    code, said = build(project)
+    assert code == 1
+    assert "nowhere.md" in said
+
+
+def test_words_from_labdata_stay_words(project: Path):
+    evil = "a</title><script>alert(1)</script> \"x [[ 1/0 ]] [b](javascript:c) ![d](http://e.f/g.png) **h**"
+    for file, key in (("machines/apple-m4-24gb.yml", "name"), ("checks/in-process.yml", "title"), ("models/qwen3-8b-q4_k_m.yml", "name")):
+        path = project / "labdata" / file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(rf"(?m)^{key}: .*$", lambda _: f"{key}: '{evil}'", text, count=1), encoding="utf-8")
+    code, said = build(project)
+    assert code == 0, said
+    for path in (project / "site").rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        assert "<script>alert" not in html and "<strong>h<" not in html, path
+        assert not re.search(r"""(href|src)=["']?(javascript:c|http://e\.f)""", html), path
+    assert "[[ 1/0 ]]" in text_of(project / "site/machines/apple-m4-24gb/index.html")
+
+
 def test_a_test_that_failed_is_shown_as_not_measured(project: Path):
     path = project / "labdata/runs/apple-m4-24gb/day1-cpu.yml"
     text = path.read_text(encoding="utf-8")

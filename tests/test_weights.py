@@ -58,6 +58,13 @@ def test_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_what_a_killed_write_left_is_removed(tmp_path):
+    left = tmp_path / "x.gguf.1.part"
+    left.write_bytes(b"half")
+    weights.write(tmp_path / "x.gguf", TINY, "Q8_0")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.gguf"]
+
+
 def test_interrupted_write_leaves_nothing(tmp_path):
     def interrupt(_done, _total):
         raise KeyboardInterrupt

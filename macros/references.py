@@ -1,0 +1,113 @@
+"""What no file of labdata/ can know alone: sources, references, units of the right dimension, ink that stayed as it was."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from macros import units, work
+from macros.cards import ShapeDoc
+from macros.fields import Quantity
+from macros.records import Check
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes [hex]."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def unsourced(document: Any, shown: str, root: Path) -> list[str]:
+    """Values whose source is not in the file's table, sources whose raw file is missing."""
+    problems = []
+    for where, name in _source_names(document):
+        if name not in document.sources:
+            known = ", ".join(document.sources) or "none"
+            problems.append(f"{shown}: {f'{where}.source'.lstrip('.')}: not in this file's sources; got {name!r}; known: {known}")
+    for name, source in document.sources.items():
+        if source.raw and not (root / "raw" / source.raw).is_file():
+            problems.append(f"{shown}: sources.{name}.raw: no such file in labdata/raw; got {source.raw!r}")
+    return problems
+
+
+def _source_names(value: Any, where: str = "") -> list[tuple[str, str]]:
+    """(dotted key, source name) of every sourced value in a document."""
+    if isinstance(value, (Quantity, ShapeDoc)):
+        return [(where, value.source)]
+    if isinstance(value, Check):
+        return [("", value.source)]
+    if isinstance(value, BaseModel):
+        items = [(name, getattr(value, name)) for name in type(value).model_fields]
+    elif isinstance(value, list):
+        items = [(str(i), v) for i, v in enumerate(value)]
+    else:
+        return []
+    return [found for name, v in items for found in _source_names(v, f"{where}.{name}".lstrip("."))]
+
+
+_SPEC_DIMENSIONS = {"memory_bandwidth": "bytes_s", "peak_compute": "flops_s", "memory": "bytes", "cpu_bandwidth": "bytes_s"}
+
+
+def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
+    """References that lead nowhere, units of the wrong dimension, ink changed after its run."""
+    found: list[str] = []
+
+    def known(shown: str, where: str, name: str, table: dict) -> None:
+        if name not in table and name not in broken:
+            found.append(f"{shown}: {where}: no such file; got {name!r}; known: {', '.join(sorted(table)) or 'none'}")
+
+    for m in lab.machines.values():
+        if m.id == "index":
+            found.append("labdata/machines/index.yml: id: is the page of all machines; got 'index'")
+        for spec, wanted in _SPEC_DIMENSIONS.items():
+            quantity = getattr(m.specs, spec)
+            if quantity and units.dimension(quantity.unit) != wanted:
+                found.append(f"labdata/machines/{m.id}.yml: specs.{spec}.unit: not a unit of {spec}; got {quantity.unit!r}")
+    for m in lab.models.values():
+        for size, wanted in (("file_size", "bytes"), ("params", "params")):
+            quantity = getattr(m, size)
+            if quantity and units.dimension(quantity.unit) != wanted:
+                found.append(f"labdata/models/{m.id}.yml: {size}.unit: not a unit of {size}; got {quantity.unit!r}")
+        try:
+            work.total_bytes(m.table())
+        except ValueError as error:
+            found.append(f"labdata/models/{m.id}.yml: quant: {error}")
+    for ink in lab.inks.values():
+        shown = f"labdata/ink/{ink.id}.yml"
+        known(shown, "machine", ink.machine, lab.machines)
+        ids = [p.id for p in ink.predictions]
+        found += [f"{shown}: predictions: id given twice; got {i!r}" for i in sorted(set(ids)) if ids.count(i) > 1]
+        for i, p in enumerate(ink.predictions):
+            wanted = "ratio" if p.over else "bytes" if p.of.test == "file_size" else "tok_s"
+            if units.dimension(p.unit) != wanted:
+                found.append(f"{shown}: predictions.{i}.unit: not a unit of what is predicted; got {p.unit!r}")
+            for end, target in (("of", p.of), ("over", p.over)):
+                if target:
+                    known(shown, f"predictions.{i}.{end}.model", target.model, lab.models)
+    for name, errata in lab.errata.items():
+        shown = f"labdata/ink/{name}.errata.yml"
+        known(shown, "ink", errata.ink, lab.inks)
+        if errata.ink != name:
+            found.append(f"{shown}: ink: must be the file's name; got {errata.ink!r}")
+        if errata.ink in lab.inks:
+            ids = {p.id: p for p in lab.inks[errata.ink].predictions}
+            for i, c in enumerate(errata.corrections):
+                known(shown, f"corrections.{i}.prediction", c.prediction, ids)
+    for name, run in lab.runs.items():
+        shown = f"labdata/runs/{name}.yml"
+        known(shown, "machine", run.machine, lab.machines)
+        if name.split("/")[0] != run.machine:
+            found.append(f"{shown}: machine: must be the folder's name; got {run.machine!r}")
+        for i, r in enumerate(run.results):
+            known(shown, f"results.{i}.model", r.model, lab.models)
+        if run.ink:
+            known(shown, "ink.id", run.ink.id, lab.inks)
+            path = root / "ink" / f"{run.ink.id}.yml"
+            if run.ink.id in lab.inks and sha256(path) != run.ink.sha256:
+                found.append(
+                    f"{shown}: ink.sha256: labdata/ink/{run.ink.id}.yml was changed after this run; "
+                    f"got {sha256(path)[:12]}…, the run holds {run.ink.sha256[:12]}…; restore the ink"
+                )
+    return found
