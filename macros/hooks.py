@@ -24,6 +24,14 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def on_build_error(error: Exception) -> None:
+    """A full disk or a folder nobody may write into is one line, not a traceback."""
+    from mkdocs.exceptions import PluginError
+
+    if isinstance(error, OSError):
+        raise PluginError(f"{error.filename or 'site'}: cannot be written; {error.strerror}") from None
+
+
 def on_post_build(config: Any) -> None:
     """Write what the pages registered: CSV files, and the fonts subset to what the site prints."""
     from macros import current_book, fonts

@@ -185,6 +185,13 @@ def test_a_broken_link_stops_a_quiet_build_too(project: Path):
     assert "nowhere.md" in said
 
 
+def test_a_site_that_cannot_be_written_is_one_line(project: Path):
+    (project / "site").write_text("a file where the folder goes", encoding="utf-8")
+    code, said = build(project)
+    assert code == 1
+    assert said.strip().splitlines()[-1].endswith("site: cannot be written; Not a directory") and "Traceback" not in said
+
+
 def test_words_from_labdata_stay_words(project: Path):
     evil = "a</title><script>alert(1)</script> \"x [[ 1/0 ]] [b](javascript:c) ![d](http://e.f/g.png) **h**"
     for file, key in (("machines/apple-m4-24gb.yml", "name"), ("checks/in-process.yml", "title"), ("models/qwen3-8b-q4_k_m.yml", "name")):
