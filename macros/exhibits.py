@@ -195,8 +195,8 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
     unit = check.pairs[0].unit
     columns = [
         Column("test", "Test"),
-        Column("a", f"{check.a} [{unit}]".capitalize(), "right"),
-        Column("b", f"{check.b} [{unit}]".capitalize(), "right"),
+        Column("a", f"{check.a} [{unit}]", "right"),
+        Column("b", f"{check.b} [{unit}]", "right"),
         Column("ratio", "Ratio of medians", "right"),
         Column("spread", "95\u202f% interval", "right"),
         Column("pairs", "Pairs", "right"),
