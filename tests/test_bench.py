@@ -279,3 +279,13 @@ def test_no_network_is_one_line(tmp_path: Path):
     done = fetch("hf:o/r:Q4_K_M", "http://127.0.0.1:9", tmp_path)
     assert done.stdout.startswith("error: MODEL: hf:o/r:Q4_K_M: cannot be fetched;")
     assert len(done.stdout.strip().splitlines()) == 1
+
+
+def test_a_failed_test_does_not_tell_where_the_file_lies(tmp_path: Path):
+    path = tmp_path / "secret-folder" / "broken.gguf"
+    path.parent.mkdir()
+    path.write_bytes(b"GGUF")
+    card = prepare.synthetic(labdata.load(), "qwen3-0.6b", ["Q8_0"])
+    test = plan.tests(plan.read("quick"), card, gpu=False)[0]
+    result = session.one(test, path, options.Options(reps=1), 1, lambda _: None)
+    assert "broken.gguf" in result.failed and "secret-folder" not in result.failed
