@@ -21,7 +21,7 @@ from bench.host import Host
 from bench.options import Options
 from bench.plan import PlanError, Test
 from bench.prepare import Weights, cache_dir
-from macros import compare, labdata
+from macros import compare, labdata, references
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.records import HostDoc, InkRef, Instrument, Result, Run
@@ -96,7 +96,7 @@ def begin(ident: str, wanted: dict, host: Host, ink_path: Path, notes: list[str]
     """A new run, on disk before its first test, holding the hash of its ink."""
     run = Run(
         schema=1, id=ident, machine=wanted["machine"],
-        ink=InkRef(id=ink_path.stem, sha256=labdata.sha256(ink_path)), profile=wanted["profile"],
+        ink=InkRef(id=ink_path.stem, sha256=references.sha256(ink_path)), profile=wanted["profile"],
         started_at=datetime.now(UTC).replace(microsecond=0), command=wanted["command"],
         instrument=Instrument(name="inklab, in-process", version=VERSION, engine="llama.cpp", engine_version=wanted["engine_version"]),
         host=host_doc(host), planned=wanted["planned"], notes=notes, results=[])  # fmt: skip

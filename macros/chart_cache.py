@@ -1,4 +1,4 @@
-"""Drawn charts kept by content: rows, words and the drawing code decide the key, so none is ever stale.
+"""Drawn charts kept by content: rows and the drawing code decide the key, so none is ever stale.
 
 Altair and vl-convert, two thirds of a warm build, are loaded only for a chart not drawn before.
 """
@@ -17,20 +17,19 @@ FOLDER = Path(".cache/charts")
 CODE = ("charts.py", "chart_layout.py", "chart_svg.py")
 
 
-def draw(kind: str, rows: pd.DataFrame, figure_id: str, label: str, folder: Path = FOLDER, **words: str) -> str:
+def draw(kind: str, rows: pd.DataFrame, figure_id: str, label: str, folder: Path = FOLDER) -> str:
     """A chart as inline SVG, drawn by `macros.charts`' function of that name or taken from the cache.
 
     Args:
         kind: "decode_depth", "prefill_depth", "predicted_measured" or "backend_bars"
-        words: that function's own keywords
     """
-    key = json.dumps([kind, rows.to_json(orient="split", double_precision=15), figure_id, label, words, _drawn_by()])
+    key = json.dumps([kind, rows.to_json(orient="split", double_precision=15), figure_id, label, _drawn_by()])
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.svg"
     if path.is_file():
         return path.read_text(encoding="utf-8")
     from macros import charts, labdata
 
-    svg = charts.to_svg(getattr(charts, kind)(rows, **words), figure_id, label)
+    svg = charts.to_svg(getattr(charts, kind)(rows), figure_id, label)
     labdata.write_text(path, svg)
     return svg
 

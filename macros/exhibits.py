@@ -35,8 +35,8 @@ def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame:
     return tables.table_figure(id, book.number("table"), html, caption, _publish(book, id, frame))
 
 
-def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str, **words: str) -> str:
-    svg = chart_cache.draw(kind, frame, id, label, **words)
+def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
+    svg = chart_cache.draw(kind, frame, id, label)
     return tables.figure(id, book.number("figure"), svg, caption, _publish(book, id, frame))
 
 
@@ -126,7 +126,7 @@ def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: s
         Column("measured", "Measured [tok/s]", "right", "measured"),
         Column("gap", "Gap", "right"),
     ]
-    if test.startswith("pp"):
+    if "step_bytes" not in frame:
         columns = [c for c in columns if c.key != "bytes"]
     return _table(book, id, columns, cells, frame, caption)
 

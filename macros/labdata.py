@@ -20,7 +20,6 @@ from macros.cards import Chip, Chips, Machine, Model
 from macros.fields import Source
 from macros.inks import Errata, Ink, Prediction
 from macros.records import Check, Result, Run
-from macros.references import sha256 as sha256
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 

@@ -179,8 +179,7 @@ def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
     """
     found = []
     for run, r in at_rest(runs):
-        test, model, backend = r.test, r.model, r.backend
-        machine, card, m = lab.machines[run.machine], lab.models[model], rate(r)
+        machine, card, m = lab.machines[run.machine], lab.models[r.model], rate(r)
         assert m is not None
         peak = machine.specs.peak_compute
         if r.n_gen:
@@ -191,7 +190,7 @@ def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
             exact = m.mean * predict.exact_prefill_flops_per_token(card, r.n_prompt) / peak.si
         else:
             first = exact = math.nan
-        found.append({"run": run.id, "test": test, "model": model, "backend": backend, "rate_tok_s": m.mean, "first_order": first, "exact": exact})
+        found.append({"run": run.id, "test": r.test, "model": r.model, "backend": r.backend, "rate_tok_s": m.mean, "first_order": first, "exact": exact})
     return pd.DataFrame(found)
 
 

@@ -17,7 +17,7 @@ from conftest import run_module
 
 from bench import hub, options, plan, prepare, session, weights
 from bench.plan import PlanError
-from macros import labdata
+from macros import labdata, references
 from macros.work import Shape
 
 TINY = Shape("qwen3", 2, 256, 512, 1024, 4, 2, 64, tied=True)
@@ -51,7 +51,7 @@ def test_ink_is_written_first_and_the_run_names_it(project: Path, tiny: Path, tm
     lab = labdata.load(project / "labdata")
     ink = lab.inks[run.ink.id]
     assert ink.written_at <= min(r.started_at for r in run.results)
-    assert run.ink.sha256 == labdata.sha256(project / "labdata/ink" / f"{ink.id}.yml")
+    assert run.ink.sha256 == references.sha256(project / "labdata/ink" / f"{ink.id}.yml")
     assert [(r.experiment, r.test, r.depth, len(r.samples_ns)) for r in run.results] == [
         ("baseline", "pp512", 0, 3), ("baseline", "tg128", 0, 3), ("depth", "tg128", 128, 3)]  # fmt: skip
     assert {r.backend for r in run.results} == {"CPU"} or run.host.gpus
