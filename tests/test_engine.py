@@ -121,7 +121,7 @@ def test_child_ends_with_its_parent(model):
     (child,) = psutil.Process(parent.pid).children()
     os.kill(parent.pid, signal.SIGKILL)
     parent.communicate()
-    psutil.wait_procs([child], timeout=5)
+    psutil.wait_procs([child], timeout=60)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
