@@ -128,7 +128,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
     parts = [
         f"## Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'} {{#ink{tail}}}",
         str(exhibits.seal(book, ink, runs)),
-        exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)}: {tally_words(scores)}."),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)} ({tally_words(scores)})"),
     ]
     if any(s.measured and s.prediction.kind != "direction" for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
