@@ -128,6 +128,7 @@ MAPPED = {
 # The build flags that named the backend before `backends` did, in llama-bench's own order.
 FLAGS = {"cuda": "CUDA", "opencl": "OpenCL", "vulkan": "Vulkan", "kompute": "Kompute", "metal": "Metal", "sycl": "SYCL",
          "gpu_blas": "GPU BLAS", "blas": "BLAS"}  # fmt: skip
+UNNAMED = "columns without a name"  # of a table pasted without its header
 PATH = re.compile(r"(?:^|[\s\"'=,])(?:~?/|[A-Za-z]:\\)[^/\\\s]+[/\\]|\b(?:home|Users)[/\\]")
 AGREE = 1e-3  # of samples_ts, which llama-bench prints with six digits, with samples_ns
 TOP = 10**12  # no count of a log is larger
@@ -178,7 +179,7 @@ def plain_name(name: str) -> str:
     >>> plain_name("llama 7B mostly Q4_0")
     'llama 7B Q4_0'
     """
-    return " ".join((bare_name(name) if PATH.search(name) else name).replace(" mostly ", " ").split())[:200]
+    return " ".join((bare_name(name) if PATH.search(name) or name.endswith(".gguf") else name).replace(" mostly ", " ").split())[:200]
 
 
 def when(value: Any) -> datetime | None:
@@ -271,7 +272,7 @@ def _settings(fields: dict[str, Any]) -> tuple[dict[str, str], tuple[str, ...], 
             continue
         text = _text(value) if not isinstance(value, (list, dict)) else "[…]"
         name = " ".join(key.split())[:40]
-        if key not in DEFAULTS:
+        if key not in DEFAULTS and not key.startswith(UNNAMED):
             foreign.append(name)
         if PATH.search(text):
             hidden.append(name)

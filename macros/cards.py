@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import model_validator
+
 from macros import work
 from macros.fields import Compute, Count, Document, Id, Quantity, Strict, key
 
@@ -11,7 +13,7 @@ from macros.fields import Compute, Count, Document, Id, Quantity, Strict, key
 class Specs(Strict):
     memory_bandwidth: Quantity = key("Memory roof [GB/s]", "{value: 120, unit: GB/s, source: apple}")
     peak_compute: Compute | None = key("Compute roof [TFLOP/s]; null: not known", "{value: 4.4, unit: TFLOP/s, precision: fp16, source: lab}")
-    memory: Quantity = key("Memory the weights must fit in [GB or GiB]", "{value: 24, unit: GB, source: apple}")
+    memory: Quantity | None = key("Memory the weights must fit in [GB or GiB]; null: not known", "{value: 24, unit: GB, source: apple}")
     cpu_bandwidth: Quantity | None = key("What the CPU cores alone can pull, where known [GB/s]", "{value: 60, upper: 65, unit: GB/s, source: lab}", default=None)
 
 
@@ -65,16 +67,30 @@ class Model(Document):
     id: Id = key("File name without .yml", "qwen3-8b-q4_k_m")
     name: str = key("Name on the page", "Qwen3-8B Q4_K_M")
     quant: str = key("Quantisation, llama.cpp's label", "Q4_K_M")
-    weights: Literal["published", "synthetic"] = key("synthetic: random bits in the same shapes and types, written locally", "published")
+    weights: Literal["published", "synthetic", "reported"] = key("synthetic: random bits in the same shapes and types, written locally; reported: known from a log alone", "published")
     hf: str | None = key("Where to get it, owner/repo:QUANT; null: local or synthetic", "ggml-org/Qwen3-8B-GGUF:Q4_K_M")
-    shape: ShapeDoc = key("Dimensions", "{arch: qwen3, ...}")
+    shape: ShapeDoc | None = key("Dimensions; null where weights are reported", "{arch: qwen3, ...}")
     params: Quantity | None = key("Published parameter count; absent: summed from the tensor table", "{value: 8.19e+9, unit: params, source: lab}", default=None)
     file_size: Quantity | None = key("Published file size [GB or GiB]; absent: summed from the tensor table", "{value: 5.03, unit: GB, source: lab}", default=None)
     tensors: list[TensorDoc] | None = key("Tensor table as read from a file's header, grouped; absent: llama.cpp's recipe", default=None)
 
+    @model_validator(mode="after")
+    def shaped(self) -> Model:
+        if (self.shape is None) != (self.weights == "reported"):
+            raise ValueError("shape: null if, and only if, weights is reported")
+        if self.shape is None and self.tensors:
+            raise ValueError("tensors: a model known from a log alone has no tensor table")
+        return self
+
     @property
     def dims(self) -> work.Shape:
-        """The dimensions as `macros.work` takes them."""
+        """The dimensions as `macros.work` takes them.
+
+        Raises:
+            ValueError: known from a log alone.
+        """
+        if self.shape is None:
+            raise ValueError(f"labdata/models/{self.id}.yml: shape: not known, the model was only reported by a log")
         return work.Shape(**self.shape.model_dump(exclude={"source"}))
 
     def table(self) -> list[work.Tensor]:

@@ -29,11 +29,11 @@ VERDICTS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """A measured number with its sample standard deviation [same unit; NaN: not known] and repetitions."""
+    """A measured number with its sample standard deviation [same unit; NaN: not known] and repetitions (None: not told)."""
 
     mean: float
     sigma: float
-    n: int
+    n: int | None
 
     @property
     def relative_sigma(self) -> float:
@@ -48,7 +48,8 @@ def rate(result: Result) -> Measured | None:
     (n - 1), as llama-bench computes them. It prints 0 for one repetition, which is not known here.
     """
     if result.published:
-        return Measured(result.published.mean_tok_s, result.published.sigma_tok_s, result.published.n)
+        p = result.published
+        return Measured(p.mean_tok_s, math.nan if p.sigma_tok_s is None else p.sigma_tok_s, p.n)
     if result.samples_ns is None:
         return None
     rates = [result.n_tokens / (ns / 1e9) for ns in result.samples_ns]
@@ -63,7 +64,7 @@ def ratio(a: Measured, b: Measured) -> Measured:
     (0.806, 0.016)
     """
     mean = a.mean / b.mean
-    return Measured(mean, mean * math.hypot(a.relative_sigma, b.relative_sigma), min(a.n, b.n))
+    return Measured(mean, mean * math.hypot(a.relative_sigma, b.relative_sigma), min((n for n in (a.n, b.n) if n is not None), default=None))
 
 
 def gap(measured: float, predicted: float) -> float:

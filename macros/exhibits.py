@@ -78,16 +78,17 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
     frame = rows.results(book.lab, runs)
     cells = []
     for row in frame.to_dict("records"):
-        decimals = sigma_decimals(row["mean_tok_s"], row["sigma_tok_s"]) if row["n"] else 0
+        measured = row["mean_tok_s"] > 0  # NaN where the test failed
+        decimals = sigma_decimals(row["mean_tok_s"], row["sigma_tok_s"]) if measured else 0
         cells.append(
             {
                 "test": Markup('{} <span class="note">{}</span>').format(
                     row["test"], "; ".join(filter(None, (book.lab.models[row["model"]].name, row["note"])))),
                 "backend": row["backend"],
                 "depth": number(row["depth_tokens"], 0),
-                "rate": number(row["mean_tok_s"], decimals) if row["n"] else NOT_MEASURED,
-                "sigma": number(row["sigma_tok_s"], decimals) if row["n"] > 1 else "",
-                "n": str(row["n"]),
+                "rate": number(row["mean_tok_s"], decimals) if measured else NOT_MEASURED,
+                "sigma": number(row["sigma_tok_s"], decimals) if row["sigma_tok_s"] >= 0 else "",
+                "n": "" if pd.isna(row["n"]) else str(row["n"]),
                 "run": Markup('<a href="{}">{}</a>').format(
                     book.link(f"machines/{runs[0].machine}/#run-{row['run']}"), row["run"]),
             }

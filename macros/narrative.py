@@ -100,7 +100,7 @@ class Book:
         if m is None:
             raise ValueError(f"labdata/runs/{run.machine}/{run.id}.yml: {r.test} @ {r.depth} was not measured: {r.failed}")
         deep = f" at depth {r.depth}" if r.depth else ""
-        how_many = f"mean ± σ of {m.n}" if m.n > 1 else "one repetition"
+        how_many = "repetitions not told" if m.n is None else f"mean ± σ of {m.n}" if m.n > 1 else "one repetition"
         how = f"{r.test}{deep}, {r.model}, {r.backend}, {how_many}; run {run.id}"
         return Value(m.mean, "tok/s", "measured", sigma=m.sigma, how=how, href=self.link(f"machines/{run.machine}/#run-{run.id}"))
 

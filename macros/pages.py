@@ -38,7 +38,8 @@ def machine_page(book: Book, name: str) -> str:
     for i, ink in enumerate(inks):
         parts += _ink_section(book, ink, [r for r in runs if r.ink and r.ink.id == ink], i)
     if any(r.ink is None for r in runs):
-        parts.append('<p class="note">Some runs here have no ink: no prediction was written first.</p>')
+        which = "Some runs" if inks else "The runs"
+        parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
     if runs:
         parts += _bandwidth_section(book, runs)
         parts.append("## Raw measurements {#raw}")
@@ -52,8 +53,8 @@ def machine_page(book: Book, name: str) -> str:
 
 
 def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
-    """The newest baseline decode at depth 0, else any decode at depth 0."""
-    hits = [(run, r) for run in runs for r in run.results if r.n_gen and r.depth == 0 and compare.rate(r)]
+    """The newest baseline decode at depth 0 that the roofs explain, else any such decode at depth 0."""
+    hits = [(run, r) for run in runs for r in run.results if r.n_gen and r.depth == 0 and compare.rate(r) and rows.explained(lab, run, r)]
     base = [h for h in hits if h[1].experiment == "baseline"]
     return (base or hits or [None])[-1]
 
@@ -65,7 +66,8 @@ def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
     source = machine.sources[machine.specs.memory_bandwidth.source]
     promise = "a probe measured" if source.kind == "measured" else "its spec sheet promises"
     if hit is None:
-        return f"Here {promise} {roof} of memory bandwidth. Nothing has been measured yet."
+        left = "No decode here is of a model whose dimensions are known, so none is set against it." if runs else "Nothing has been measured yet."
+        return f"Here {promise} {roof} of memory bandwidth. {left}"
     run, result = hit
     card = book.lab.models[result.model]
     m = compare.rate(result)
@@ -104,7 +106,8 @@ def specs_table(book: Book, machine: Machine) -> str:
     entries += [(f"{o.spec.replace('_', ' ').capitalize()}, cited but not used", o.quantity) for o in machine.other_values]
     if machine.specs.cpu_bandwidth:
         entries.append(("Bandwidth of the CPU cores alone", machine.specs.cpu_bandwidth))
-    entries.append(("Memory", machine.specs.memory))
+    if machine.specs.memory:
+        entries.append(("Memory", machine.specs.memory))
     cells = []
     for words, q in entries:
         source = machine.sources[q.source]
@@ -173,7 +176,7 @@ def _side(gap: float) -> str:
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     entries = [
-        (f"{_short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(runs) if r.n_gen
+        (f"{_short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
     ]
     if not entries:
         return []
@@ -195,6 +198,7 @@ def provenance(book: Book, run: Run) -> str:
         "Run": run.id,
         "Measured": when,
         "Instrument": " ".join(filter(None, (run.instrument.name, run.instrument.version))),
+        **({} if run.instrument.protocol == "llama-bench" else {"Clock": run.instrument.protocol}),
         "Engine": f"{run.instrument.engine}, {run.instrument.engine_version or 'build not recorded'}",
         "Host": ", ".join(filter(None, (host.os, host.kernel, host.cpu, f"{host.physical_cores} cores" if host.physical_cores else None, *host.gpus))) or "not recorded",
         "Power": host.power or "not recorded",
@@ -258,6 +262,10 @@ def _models(book: Book) -> str:
         if card.id not in used:
             continue
         view = book.model(card.id)
+        if card.shape is None:  # as a log reported it
+            told = {"params": view.params.text if card.params else "not told", "file": view.file.text if card.file_size else "not told"}
+            cells.append({"model": Markup('<span id="model-{}">{}</span>').format(card.id, card.name), **told, "bits": "", "step": "", "kv": ""})
+            continue
         cells.append({"model": Markup('<span id="model-{}">{}</span>').format(card.id, card.name), "file": view.file.text,
                       "params": view.params.text, "bits": view.bits.text, "step": view.exact_step_bytes().text,
                       "kv": view.kv_token.to("KiB").text})

@@ -12,6 +12,9 @@ from macros.fields import Count, Document, Id, NotNegative, Positive, Strict, ke
 from macros.inks import Target
 
 
+IMPORTED = "imported"  # profile and experiment of what a log brought in
+
+
 class InkRef(Strict):
     id: Id = key("A file in labdata/ink", "day-01")
     sha256: str = key("SHA-256 of that file when the run began", "9f86d0...", pattern=r"^[0-9a-f]{64}$")
@@ -22,6 +25,7 @@ class Instrument(Strict):
     version: str | None = key("Its version; null: not recorded", "0.1.0")
     engine: str = key("Inference engine", "llama.cpp")
     engine_version: str | None = key("Its build or package version; null: not recorded", "llama-cpp-python 0.3.36")
+    protocol: str = key("llama-bench's, or another clock's way in words", "llama-bench", default="llama-bench")
 
 
 class HostDoc(Strict):
@@ -46,8 +50,8 @@ class Published(Strict):
     """What was published where raw samples are not to be had."""
 
     mean_tok_s: Positive = key("Mean rate [tok/s]", 20.8)
-    sigma_tok_s: Annotated[float, Field(ge=0)] = key("Sample standard deviation [tok/s]", 0.05)
-    n: Count = key("Repetitions", 5)
+    sigma_tok_s: Annotated[float, Field(ge=0)] | None = key("Sample standard deviation [tok/s]; null: not told", 0.05)
+    n: Count | None = key("Repetitions; null: not told", 5)
 
 
 class Result(Strict):
@@ -55,18 +59,20 @@ class Result(Strict):
 
     experiment: str = key("Name in the plan", "depth")
     model: Id = key("A file in labdata/models", "qwen3-8b-q4_k_m")
-    n_prompt: NotNegative = key("Prompt tokens timed (prefill test), else 0", 512)
-    n_gen: NotNegative = key("Tokens generated and timed (decode test), else 0", 0)
+    n_prompt: NotNegative = key("Prompt tokens timed, else 0", 512)
+    n_gen: NotNegative = key("Tokens generated and timed, else 0", 0)
     depth: NotNegative = key("Tokens already in the context", 8192)
     backend: str = key("Backend truly used", "Metal")
     n_gpu_layers: int | None = key("Layers asked onto the GPU; null: llama.cpp's default", 99, default=None)
     layers_offloaded: NotNegative | None = key("Layers that really went there", 37, default=None)
+    n_devices: Count = key("GPUs or hosts that shared the work, where the log tells", 2, default=1)
     n_threads: Count | None = key("CPU threads; null: llama-bench's default", 4, default=None)
-    n_batch: Count = key("Logical batch [tokens]", 2048, default=2048)
-    n_ubatch: Count = key("Physical batch [tokens]", 512, default=512)
-    type_k: str = key("Key cache type", "f16", default="f16")
-    type_v: str = key("Value cache type", "f16", default="f16")
-    flash_attn: Literal["auto", "on", "off"] = key("Flash attention", "auto", default="auto")
+    n_batch: Count | None = key("Logical batch [tokens]; null: not told", 2048, default=2048)
+    n_ubatch: Count | None = key("Physical batch [tokens]; null: not told", 512, default=512)
+    type_k: str | None = key("Key cache type; null: not told", "f16", default="f16")
+    type_v: str | None = key("Value cache type; null: not told", "f16", default="f16")
+    flash_attn: Literal["auto", "on", "off"] | None = key("Flash attention; null: not told", "auto", default="auto")
+    settings: dict[str, str] = key("Other settings, by the instrument's own names", {"use_mmap": "0"}, default_factory=dict)
     started_at: AwareDatetime | None = key("When the test began", "2026-11-30T04:10:00Z", default=None)
     load_before: Annotated[float, Field(ge=0)] | None = key("Share of all cores in use just before the test, while the bench itself waits [1]", 0.1, default=None)
     samples_ns: list[Count] | None = key("Wall time of each repetition [ns]", [6190000000], default=None, min_length=1)
@@ -77,14 +83,19 @@ class Result(Strict):
     def one_outcome(self) -> Result:
         if sum(x is not None for x in (self.samples_ns, self.published, self.failed)) != 1:
             raise ValueError("exactly one of samples_ns, published, failed")
-        if (self.n_prompt > 0) == (self.n_gen > 0):
-            raise ValueError("exactly one of n_prompt and n_gen is above 0")
+        if not self.n_prompt and not self.n_gen:
+            raise ValueError("one of n_prompt and n_gen is above 0 (both: llama-bench's pg test)")
         return self
 
     @property
     def test(self) -> str:
-        """llama-bench's name of the test, depth left out ("pp512", "tg128")."""
-        return f"pp{self.n_prompt}" if self.n_prompt else f"tg{self.n_gen}"
+        """llama-bench's name of the test, depth left out ("pp512", "tg128", "pp512+tg128")."""
+        return "+".join(f"{word}{n}" for word, n in (("pp", self.n_prompt), ("tg", self.n_gen)) if n)
+
+    @property
+    def mixed(self) -> bool:
+        """Prefill and decode under one clock: a rate that is neither."""
+        return self.n_prompt > 0 and self.n_gen > 0
 
     @property
     def target(self) -> Target:
@@ -94,7 +105,7 @@ class Result(Strict):
     @property
     def n_tokens(self) -> int:
         """Tokens processed inside the clock."""
-        return self.n_prompt or self.n_gen
+        return self.n_prompt + self.n_gen
 
 
 class Run(Document):
@@ -103,7 +114,7 @@ class Run(Document):
     id: Id = key("File name without .yml", "2026-11-30-0410-quick")
     machine: Id = key("The folder it lies in", "apple-m4-24gb")
     ink: InkRef | None = key("The ink written before it; null: none was")
-    profile: str = key("Plan that was run", "quick")
+    profile: str = key(f"Plan that was run; {IMPORTED}: none of ours, somebody's log", "quick")
     started_at: AwareDatetime | None = key("When the run began; null: not recorded", "2026-11-30T04:10:00Z")
     command: str = key("How to repeat it", "make bench PROFILE=quick")
     instrument: Instrument = key("What measured")

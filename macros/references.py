@@ -70,6 +70,8 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             quantity = getattr(m, size)
             if quantity and units.dimension(quantity.unit) != wanted:
                 found.append(f"labdata/models/{m.id}.yml: {size}.unit: not a unit of {size}; got {quantity.unit!r}")
+        if m.shape is None:
+            continue
         try:
             work.total_bytes(m.table())
         except ValueError as error:
@@ -86,6 +88,8 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             for end, target in (("of", p.of), ("over", p.over)):
                 if target:
                     known(shown, f"predictions.{i}.{end}.model", target.model, lab.models)
+                    if target.model in lab.models and lab.models[target.model].shape is None:
+                        found.append(f"{shown}: predictions.{i}.{end}.model: known from a log alone, nothing can be predicted about it; got {target.model!r}")
     for name, errata in lab.errata.items():
         shown = f"labdata/ink/{name}.errata.yml"
         known(shown, "ink", errata.ink, lab.inks)

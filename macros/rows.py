@@ -11,7 +11,7 @@ from macros import compare, predict
 from macros.cards import Machine
 from macros.compare import Measured, Score, rate
 from macros.labdata import Lab, LabError
-from macros.records import Check, Result, Run
+from macros.records import IMPORTED, Check, Result, Run
 from macros.roofline import achieved_bandwidth_bytes_s, step_bytes
 
 RESAMPLES = 4000  # of a check's pairs
@@ -21,9 +21,10 @@ def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
     """Every test of some runs: setting, statistics recomputed from the samples, conditions.
 
     Columns: run, experiment, model, weights, test, depth_tokens, backend, n_threads,
-    mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed), load_before, note.
+    mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; absent where a log does not tell), load_before, note.
     """
-    return pd.DataFrame([_result(lab, run, r) for run in runs for r in run.results], columns=_RESULT_COLUMNS)
+    frame = pd.DataFrame([_result(lab, run, r) for run in runs for r in run.results], columns=_RESULT_COLUMNS)
+    return frame.astype({"n": "Int64"})
 
 
 _RESULT_COLUMNS = [
@@ -35,6 +36,8 @@ _RESULT_COLUMNS = [
 def _result(lab: Lab, run: Run, r: Result) -> dict:
     m = rate(r) or Measured(math.nan, math.nan, 0)
     note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r)
+    note += [f"{run.instrument.name}: not llama-bench's protocol"] if run.instrument.protocol != "llama-bench" else []
+    note += ["imported"] if run.profile == IMPORTED else []
     return {
         "run": run.id,
         "experiment": r.experiment,
@@ -161,14 +164,29 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["label", "achieved_gb_s", "roof_gb_s", "share"])
 
 
-def at_rest(runs: list[Run]) -> list[tuple[Run, Result]]:
-    """The newest result at depth 0 of each test, model and backend; a depth sweep's own only where there is no other."""
+def explained(lab: Lab, run: Run, r: Result) -> bool:
+    """Whether the machine's roofs say anything about a result.
+
+    Not where a log alone knows the model, prefill and decode share a clock, the clock is not llama-bench's, or several
+    devices shared the work; nor, on a log's word, where only part of the layers may have been on the GPU.
+    """
+    card = lab.models[r.model]
+    if card.shape is None or r.mixed or r.n_devices > 1 or run.instrument.protocol != "llama-bench":
+        return False
+    if run.profile != IMPORTED:
+        return True
+    on_cpu = bool(run.host.gpus) and r.backend.split(",")[0] in ("CPU", "BLAS")
+    return not on_cpu and (r.n_gpu_layers is None or not 0 <= r.n_gpu_layers < card.shape.n_layer)
+
+
+def at_rest(lab: Lab, runs: list[Run]) -> list[tuple[Run, Result]]:
+    """The newest explained result at depth 0 of each test, model and backend; a depth sweep's own only where there is no other."""
     newest: dict[tuple, tuple[Run, Result]] = {}
     for sweeps in (True, False):
         for run in runs:
             deep = {r.experiment for r in run.results if r.depth}
             newest |= {(r.test, r.model, r.backend): (run, r) for r in run.results
-                       if r.depth == 0 and rate(r) and (r.experiment in deep) == sweeps}  # fmt: skip
+                       if r.depth == 0 and rate(r) and (r.experiment in deep) == sweeps and explained(lab, run, r)}  # fmt: skip
     return list(newest.values())
 
 
@@ -178,7 +196,7 @@ def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
     Columns: run, test, model, backend, rate_tok_s, first_order, exact (fractions; NaN where no compute roof is known).
     """
     found = []
-    for run, r in at_rest(runs):
+    for run, r in at_rest(lab, runs):
         machine, card, m = lab.machines[run.machine], lab.models[r.model], rate(r)
         assert m is not None
         peak = machine.specs.peak_compute

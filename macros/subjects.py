@@ -64,6 +64,8 @@ class MachineView:
 
     @property
     def memory(self) -> Value:
+        if self.doc.specs.memory is None:
+            raise ValueError(f"labdata/machines/{self.doc.id}.yml: specs.memory: not known")
         return self._spec(self.doc.specs.memory)
 
     @property
@@ -94,14 +96,17 @@ class ModelView:
     def _of(self, n: float, unit: str, how: str, decimals: int | None = None, kind: str = "spec") -> Value:
         return Value(n, unit, kind, decimals=decimals, how=how, href=self.book.link(f"machines/#model-{self.doc.id}"))
 
+    def _how(self, what: str) -> str:
+        return f"{what} as {'a log reported it' if self.doc.shape is None else 'published'}"
+
     @property
     def file(self) -> Value:
-        how = "file size as published" if self.doc.file_size else "sum of the tensor table"
+        how = self._how("file size") if self.doc.file_size else "sum of the tensor table"
         return self._of(self.doc.file_bytes() / 1e9, "GB", how, 2)
 
     @property
     def params(self) -> Value:
-        how = "parameters as published" if self.doc.params else "sum of the tensor table"
+        how = self._how("parameters") if self.doc.params else "sum of the tensor table"
         return self._of(self.doc.param_count() / 1e9, "billion", how, 2)
 
     @cached_property
