@@ -4,7 +4,7 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON
+PASSED := FILE PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench site serve check test lock schema clean clean-all help
+.PHONY: all bench import site serve check test lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -36,6 +36,10 @@ all: bench site ## bench this machine, build the site, show predicted against me
 bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= BACKEND=
 	@$(SETUP) bench
 	@$(RUN) -m bench run
+
+import: ## take in a log of llama-bench, llama-server, Ollama or LM Studio: FILE= (or a pipe) MACHINE= MODEL=
+	@$(SETUP) site
+	@$(RUN) -m bench import
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site

@@ -1,4 +1,4 @@
-"""`python -m bench run|report|check`: the only place that prints and exits."""
+"""`python -m bench run|import|report|check`: the only place that prints and exits."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run_parser = commands.add_parser("run", help="measure this machine")
     options.add_to(run_parser)
+    imported = commands.add_parser("import", help="take in a log of llama-bench, llama-server, Ollama or LM Studio")
+    imported.add_argument("file", nargs="?", help="the log; - or nothing: standard input")
+    imported.add_argument("--machine", help="the machine's name in labdata/machines; unnamed: the log's chip, where labdata/chips.yml knows it")
+    imported.add_argument("--model", help="the model's name in labdata/models, or its name where the log gives none")
     report = commands.add_parser("report", help="predicted against measured, newest run")
     report.add_argument("--machine")
     commands.add_parser("check", help="check all of labdata/")
@@ -36,6 +40,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if command == "run":
             return _run(args)
+        if command == "import":
+            return _import(args)
         return _report(args["machine"]) if command == "report" else _check()
     except KeyboardInterrupt:
         print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
@@ -50,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 # By name, so that `check` and `report` load without the bench's own packages.
-_EXPECTED = {"OptionError", "PlanError", "ProbeFailed"}
+_EXPECTED = {"ImportRefused", "OptionError", "PlanError", "ProbeFailed"}
 
 
 def _check() -> int:
@@ -69,6 +75,22 @@ def _report(machine: str | None) -> int:
     print(f"{lab.machines[run.machine].name}, run {run.id}\n")
     print(report.table(lab, run))
     print(f"\nIts page: site/machines/{run.machine}/index.html")
+    return 0
+
+
+def _import(flags: dict) -> int:
+    import os
+
+    from bench import imports
+
+    file, machine, model = ((flags[n] or os.environ.get(n.upper(), "")).strip() or None for n in ("file", "machine", "model"))
+    data = imports.read_bytes(file)
+    lab = labdata.load()
+    done = imports.prepare(data, file if file and file != "-" else "standard input", lab, machine, model)
+    paths = imports.write(done, lab, labdata.ROOT)
+    print("\n".join(done.report))
+    for path in paths:
+        print(f"Recorded in labdata/{path.relative_to(labdata.ROOT).as_posix()}")
     return 0
 
 

@@ -68,6 +68,7 @@ class Row:
     size: Amount | None = None
     params: Amount | None = None
     quant: str | None = None
+    file: str | None = None  # the model's file, without its folders
     backend: str | None = None
     n_gpu_layers: int | None = None
     n_threads: int | None = None
@@ -153,7 +154,7 @@ def from_fields(fields: dict[str, Any], line: int, part: int = 0) -> Row:
     mean, sigma = (None, None) if samples else _statistics(fields, n_tokens)
     settings, foreign, hidden = _settings(fields)
     return Row(
-        line=line, model=plain_name(name), n_prompt=n_prompt, n_gen=n_gen, depth=_count(fields, "n_depth", 0) or 0,
+        line=line, model=plain_name(name), file=bare_name(_text(fields.get("model_filename"))) or None, n_prompt=n_prompt, n_gen=n_gen, depth=_count(fields, "n_depth", 0) or 0,
         samples_ns=samples, mean_tok_s=mean, sigma_tok_s=sigma,
         size=_amount(fields, "model_size", "B"), params=_amount(fields, "model_n_params", "params"), backend=_backend(fields),
         n_gpu_layers=_count(fields, "n_gpu_layers", -1), n_threads=_count(fields, "n_threads", 1), n_batch=_count(fields, "n_batch", 1),

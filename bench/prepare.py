@@ -15,7 +15,7 @@ from bench.host import Host
 from bench.plan import PlanError, Test
 from macros import gguf_header, labdata, predict
 from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
-from macros.fields import Compute, Quantity, Source
+from macros.fields import Compute, Quantity, Source, slug
 from macros.inks import Ink
 from macros.labdata import Lab
 
@@ -30,15 +30,6 @@ class Weights:
 
     cards: dict[str, Model]
     paths: dict[str, Path]
-
-
-def slug(text: str) -> str:
-    """A name as an id: small letters, digits and hyphens.
-
-    >>> slug("Apple M4 (10-core GPU), 24 GB")
-    'apple-m4-10-core-gpu-24-gb'
-    """
-    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.")[:80] or "machine"
 
 
 def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None]) -> Machine:

@@ -7,6 +7,7 @@ Schema and labdata/README.md, so they are written once.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,6 +18,15 @@ Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[int, Field(ge=0)]
+
+
+def slug(text: str) -> str:
+    """A name as an id: small letters, digits and hyphens.
+
+    >>> slug("Apple M4 (10-core GPU), 24 GB")
+    'apple-m4-10-core-gpu-24-gb'
+    """
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")[:80] or "machine"
 
 
 def key(description: str, *examples: object, **kw: object):

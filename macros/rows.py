@@ -21,7 +21,8 @@ def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
     """Every test of some runs: setting, statistics recomputed from the samples, conditions.
 
     Columns: run, experiment, model, weights, test, depth_tokens, backend, n_threads,
-    mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; absent where a log does not tell), load_before, note.
+    mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; absent where a log does not tell), load_before, note,
+    origin (the instrument, where the run was imported).
     """
     frame = pd.DataFrame([_result(lab, run, r) for run in runs for r in run.results], columns=_RESULT_COLUMNS)
     return frame.astype({"n": "Int64"})
@@ -29,15 +30,13 @@ def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
 
 _RESULT_COLUMNS = [
     "run", "experiment", "model", "weights", "test", "depth_tokens", "backend", "n_threads",
-    "mean_tok_s", "sigma_tok_s", "n", "load_before", "note",
+    "mean_tok_s", "sigma_tok_s", "n", "load_before", "note", "origin",
 ]  # fmt: skip
 
 
 def _result(lab: Lab, run: Run, r: Result) -> dict:
     m = rate(r) or Measured(math.nan, math.nan, 0)
     note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r)
-    note += [f"{run.instrument.name}: not llama-bench's protocol"] if run.instrument.protocol != "llama-bench" else []
-    note += ["imported"] if run.profile == IMPORTED else []
     return {
         "run": run.id,
         "experiment": r.experiment,
@@ -52,6 +51,7 @@ def _result(lab: Lab, run: Run, r: Result) -> dict:
         "n": m.n,
         "load_before": r.load_before,
         "note": "; ".join(note),
+        "origin": f"imported: {run.instrument.name}" if run.profile == IMPORTED else "",
     }
 
 
