@@ -102,7 +102,7 @@ def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model
         try:
             where = _machine(lab, sitting, machine, machines, done.raw_name)
         except ImportRefused as error:
-            problems += [f"{shown}: line {rows[0].line}: {line}" for line in str(error).splitlines()]
+            problems.append(f"{shown}: {error}")
             continue
         results = [_result(row, card) for row in rows if (card := cards.of(row))]
         runs.append(_run(ident, where, sitting, rows, results, found, done.raw_name))
@@ -189,6 +189,8 @@ def _machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machi
     if ident in made and made[ident].chip != chip.name:
         raise ImportRefused(f"MACHINE: the log is of several machines; got {made[ident].chip!r} and {chip.name!r}; leave MACHINE out, or split the file")
     memory = next((Quantity(value=g.memory_bytes // 2**20, unit="MiB", source="log") for g in gpus if g.memory_bytes), None)
+    if memory is None and "memory_gb" in chip.match:
+        memory = Quantity(value=chip.match["memory_gb"], unit="GB", source=chip.memory_bandwidth.source)
     specs = Specs(memory_bandwidth=chip.memory_bandwidth, memory=memory,
                   peak_compute=Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None)
     sources = {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}

@@ -79,7 +79,7 @@ class _Reader:
             self._take("csv", i, lambda: log_tables.csv_row(bare, header, i + 1, self.part))
         elif bare.startswith('"') and bare.count('","') > 15:
             self.found.skipped.append(Skipped(i + 1, "csv without its header line: its columns are not known"))
-        elif log_tables.is_row(line) or (self.in_table and "|" in line):
+        elif log_tables.is_row(line) or (self.in_table and "|" in line and len(line) <= log_tables.MAX_ROW):
             self._table_line(i)
         else:
             self.in_table = False

@@ -18,6 +18,7 @@ COLUMNS = {
     "ncmoe": "n_cpu_moe", "nopo": "no_op_offload", "noh": "no_host", "fitt": "fit_target", "fitc": "fit_min_ctx",
     "mmq": "mul_mat_q", "lm": "load_mode",
 }  # fmt: skip
+MAX_ROW = 5000  # characters of a table's row; the widest of forks are 300
 RATE_NAMES = ("t/s", "tok/s", "tokens/s")
 TEST = re.compile(r"(?:pp\s*(\d{1,9}))?(?:\s*\+\s*(?=tg))?(?:tg\s*(\d{1,9}))?(?:\s*@\s*d\s*(\d{1,9}))?", re.I)
 # ± as it arrives: right, read as Latin-1 or as a DOS code page, lost, or typed.
@@ -63,8 +64,10 @@ def build(line: str) -> str | None:
 
 def is_row(line: str) -> bool:
     """Whether a line is part of a markdown table rather than prose with a pipe in it."""
+    if "|" not in line or len(line) > MAX_ROW:
+        return False
     parts = log_text.cells(line)
-    return "|" in line and len(parts) > 1 and (line.lstrip().startswith("|") or is_header(parts) or is_rule(parts) or ends(parts) is not None)
+    return len(parts) > 1 and (line.lstrip().startswith("|") or is_header(parts) or is_rule(parts) or ends(parts) is not None)
 
 
 def is_header(parts: list[str]) -> bool:
@@ -185,6 +188,8 @@ def csv_row(line: str, header: list[str], number: int, part: int) -> Row:
         NotARow: cut short, or not a test.
     """
     parts = csv_cells(line)
+    if line.endswith(","):  # every value is quoted, an empty one too
+        parts.pop()
     if len(parts) != len(header):
         raise NotARow(f"cut short: {len(parts)} of {len(header)} cells" if len(parts) < len(header) else f"{len(parts)} cells under a header of {len(header)}")
     return from_fields(dict(zip(header, parts, strict=True)), number, part)

@@ -53,10 +53,11 @@ def machine_page(book: Book, name: str) -> str:
 
 
 def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
-    """The newest baseline decode at depth 0 that the roofs explain, else any such decode at depth 0."""
-    hits = [(run, r) for run in runs for r in run.results if r.n_gen and r.depth == 0 and compare.rate(r) and rows.explained(lab, run, r)]
-    base = [h for h in hits if h[1].experiment == "baseline"]
-    return (base or hits or [None])[-1]
+    """The newest baseline decode at depth 0, else any decode the roofs explain, else any at all."""
+    hits = [(run, r) for run in runs for r in run.results if r.n_gen and not r.mixed and r.depth == 0 and compare.rate(r)]
+    known = [h for h in hits if rows.explained(lab, *h)]
+    base = [h for h in known if h[1].experiment == "baseline"]
+    return (base or known or hits or [None])[-1]
 
 
 def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
@@ -66,10 +67,12 @@ def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
     source = machine.sources[machine.specs.memory_bandwidth.source]
     promise = "a probe measured" if source.kind == "measured" else "its spec sheet promises"
     if hit is None:
-        left = "No decode here is of a model whose dimensions are known, so none is set against it." if runs else "Nothing has been measured yet."
+        left = "No decode on an empty context has been measured yet." if runs else "Nothing has been measured yet."
         return f"Here {promise} {roof} of memory bandwidth. {left}"
     run, result = hit
     card = book.lab.models[result.model]
+    if not rows.explained(book.lab, run, result):
+        return f"Here {promise} {roof} of memory bandwidth. {escape(card.name)} decodes at {book.rate_of(run, result)}; what it should do is not computed for it."
     m = compare.rate(result)
     assert m is not None
     ceiling = predict.decode_ceiling_tok_s(machine, card)
@@ -226,7 +229,8 @@ def machine_index(book: Book) -> str:
             card, m = book.lab.models[r.model], compare.rate(r)
             assert m is not None
             decode = Markup(str(book.rate_of(run, r)))
-            share = percent(m.mean / predict.decode_ceiling_tok_s(machine, card), decimals=0).text
+            if rows.explained(book.lab, run, r):
+                share = percent(m.mean / predict.decode_ceiling_tok_s(machine, card), decimals=0).text
             model = card.name
         cells.append({"machine": Markup('<a href="{}">{}</a>').format(book.link(f"machines/{machine.id}/"), machine.name),
                       "roof": Markup(str(book.machine(machine.id).bandwidth)), "model": model, "decode": decode, "share": share})
