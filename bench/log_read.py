@@ -82,9 +82,12 @@ class _Reader:
         elif log_tables.is_row(line) or (self.in_table and "|" in line and len(line) <= log_tables.MAX_ROW):
             self._table_line(i)
         else:
-            self.in_table = False
-            self.found.other_lines += 1
+            self._prose()
         return i + 1
+
+    def _prose(self) -> None:
+        self.in_table = False
+        self.found.other_lines += 1
 
     def _group(self) -> int:
         """The part of records that name their own build and machine: told apart by those, not by place."""
@@ -219,6 +222,8 @@ class _Reader:
         done = []
         for row in self.found.rows:
             s = row.sitting
-            sitting = replace(s, foreign=tuple(foreign[place(row)]), gpus=s.gpus or self.gpus.get(s.part, ()), build=s.build or self.builds.get(s.part))
-            done.append(replace(row, sitting=sitting))
+            around = (tuple(foreign[place(row)]), s.gpus or self.gpus.get(s.part, ()), s.build or self.builds.get(s.part))
+            if around != (s.foreign, s.gpus, s.build):
+                row = replace(row, sitting=replace(s, foreign=around[0], gpus=around[1], build=around[2]))
+            done.append(row)
         return done

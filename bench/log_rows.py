@@ -213,7 +213,10 @@ def _text(value: Any) -> str:
 
 def _count(fields: dict[str, Any], key: str, low: int) -> int | None:
     """A whole number of at least `low`; None where the log is silent."""
-    text = _text(fields.get(key))
+    given = fields.get(key)
+    if type(given) is int and low <= given <= TOP:  # what json holds; csv, sql and markdown hold text
+        return given
+    text = _text(given)
     if not text:
         return None
     found = re.fullmatch(r"(-?\d{1,15})(?:\.0+)?(?:\s*\(.*\))?", text)  # "6 (Default)": somebody's remark
@@ -275,7 +278,7 @@ def _settings(fields: dict[str, Any]) -> tuple[dict[str, str], tuple[str, ...], 
         name = " ".join(key.split())[:40]
         if key not in DEFAULTS and not key.startswith(UNNAMED):
             foreign.append(name)
-        if PATH.search(text):
+        if ("/" in text or "\\" in text) and PATH.search(text):
             hidden.append(name)
         elif text and text not in DEFAULTS.get(key, ()):
             kept[name] = text[:80]

@@ -45,7 +45,7 @@ def device(line: str) -> Gpu | None:
     >>> device("  Device 0: NVIDIA GeForce RTX 4090, compute capability 8.9, VMM: yes").name
     'NVIDIA GeForce RTX 4090'
     """
-    for pattern in DEVICE_LINES:
+    for pattern in DEVICE_LINES if "Device" in line or "ggml_" in line else ():
         if found := pattern.match(line):
             memory = found.groupdict().get("mib")
             return Gpu(found["name"].strip(), int(memory) * 2**20 if memory else None)
@@ -58,7 +58,7 @@ def build(line: str) -> str | None:
     >>> build("build: 0253fb21f (9187)")
     'build 9187 (0253fb21f)'
     """
-    found = BUILD.match(line)
+    found = BUILD.match(line) if "uild:" in line else None
     return f"build {found[2]} ({found[1]})" if found else None
 
 
@@ -66,8 +66,8 @@ def is_row(line: str) -> bool:
     """Whether a line is part of a markdown table rather than prose with a pipe in it."""
     if "|" not in line or len(line) > MAX_ROW:
         return False
-    parts = log_text.cells(line)
-    return len(parts) > 1 and (line.lstrip().startswith("|") or is_header(parts) or is_rule(parts) or ends(parts) is not None)
+    parts = log_text.cells(line) if not line.lstrip().startswith("|") else []
+    return not parts or len(parts) > 1 and (is_header(parts) or is_rule(parts) or ends(parts) is not None)
 
 
 def is_header(parts: list[str]) -> bool:
@@ -165,6 +165,8 @@ def _printed(text: str, pattern: re.Pattern[str], scale: dict[str, float] | None
 
 def is_csv_header(line: str) -> bool:
     """Whether a line heads llama-bench's csv."""
+    if "n_gen" not in line:
+        return False
     names = {c.strip().strip('"') for c in line.split(",")}
     return {"n_prompt", "n_gen"} <= names and bool(names & {"model_type", "model_filename"})
 

@@ -10,7 +10,8 @@ MAX_BYTES = 32 * 2**20  # a log is kept word for word in labdata/raw; 10,000 row
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 QUOTE = re.compile(r"^(?:\s*>)+ ?")
 # A person's folder or shell prompt: what the raw text should not give away unnoticed.
-PERSONAL = re.compile(r"/(?:home|Users)/[^/\s\"']+|[A-Za-z]:\\+Users\\+[^\\\s\"']+|(?<![\w.])[\w.-]+@[\w.-]+(?=[:~ ][^\n]*[$#%])")
+HOME = re.compile(r"/(?:home|Users)/[^/\s\"']+|[A-Za-z]:\\+Users\\+[^\\\s\"']+")
+PROMPT = re.compile(r"(?<![\w.-])[\w.-]{1,64}@[\w.-]{1,64}(?=[:~ ].{0,200}[$#%])")
 
 
 class Refused(Exception):
@@ -52,6 +53,8 @@ def cells(line: str) -> list[str]:
     ['llama 7B', 'pp 512', '54ef9cfc', '13.88 ± 0.00']
     """
     body = line.strip()
+    if "|" not in body:
+        return [body]
     body = body[1:] if body.startswith("|") else body
     body = body[:-1] if body.endswith("|") and not body.endswith("\\|") else body
     return [_cell(part) for part in re.split(r"(?<!\\)\|", body)]
@@ -65,4 +68,4 @@ def _cell(text: str) -> str:
 
 def personal(text: str) -> list[str]:
     """Home folders and shell prompts in a text, each once."""
-    return sorted(set(PERSONAL.findall(text)))
+    return sorted({*HOME.findall(text), *(found for line in text.splitlines() if "@" in line for found in PROMPT.findall(line))})
