@@ -182,7 +182,7 @@ class _Reader:
     def _records(self, value: Any, line: int, depth: int = 0) -> None:
         """Every record in a JSON value: the value itself, or what a wrapper holds."""
         if isinstance(value, list):
-            for item in value[:100_000]:
+            for item in value:
                 self._records(item, line, depth + 1)
             return
         if not isinstance(value, dict):

@@ -157,7 +157,7 @@ def from_fields(fields: dict[str, Any], line: int, part: int = 0) -> Row:
         line=line, model=plain_name(name), file=bare_name(_text(fields.get("model_filename"))) or None, n_prompt=n_prompt, n_gen=n_gen, depth=_count(fields, "n_depth", 0) or 0,
         samples_ns=samples, mean_tok_s=mean, sigma_tok_s=sigma,
         size=_amount(fields, "model_size", "B"), params=_amount(fields, "model_n_params", "params"), backend=_backend(fields),
-        n_gpu_layers=_count(fields, "n_gpu_layers", -1), n_threads=_count(fields, "n_threads", 1), n_batch=_count(fields, "n_batch", 1),
+        n_gpu_layers=_count(fields, "n_gpu_layers", -2), n_threads=_count(fields, "n_threads", 1), n_batch=_count(fields, "n_batch", 1),
         n_ubatch=_count(fields, "n_ubatch", 1), type_k=_cache(fields, "type_k"), type_v=_cache(fields, "type_v"),
         flash_attn=_flash(fields.get("flash_attn")), settings=settings, tested_at=when(fields.get("test_time")),
         notes=(*notes, *(f"{key} holds a path, which stays in the raw text" for key in hidden)),

@@ -174,7 +174,7 @@ def test_a_log_line_between_two_rows_does_not_end_the_table():
         ("| llama 7B Q4_0 | 3.56 GiB |", "cut short: 2 of 7 cells"),
         ("| llama 7B Q4_0 | 3.56 GiB | 6.74 B | CUDA | 99 | pp512 | 1,234.5 ± 3 |", "t/s: not a rate; got '1,234.5 ± 3'"),
         ("| llama 7B Q4_0 | 3.56 GiB | 6.74 B | CUDA | 99 | pl8 | 1.50 ± 0.1 |", "test: not pp<N>, tg<N> or both; got 'pl8'"),
-        ("| llama 7B Q4_0 | 3.56 GiB | 6.74 B | CUDA | many | pp512 | 1.50 ± 0.1 |", "n_gpu_layers: not a whole number from -1; got 'many'"),
+        ("| llama 7B Q4_0 | 3.56 GiB | 6.74 B | CUDA | many | pp512 | 1.50 ± 0.1 |", "n_gpu_layers: not a whole number from -2; got 'many'"),
         ("|  | 3.56 GiB | 6.74 B | CUDA | 99 | pp512 | 1.50 ± 0.1 |", "no model (model_type)"),
         ("| llama 7B Q4_0 | 3.56 GiB | 6.74 B | CUDA | 99 | pp512 | 0.00 ± 0.00 |", "no rate: neither samples nor avg_ts above 0"),
     ],
