@@ -15,25 +15,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bench import host as hosts
-from bench import log_read, log_text
-from bench.host import Host
-from bench.log_rows import Amount, Read, Row, Sitting
-from macros import labdata, references, work
-from macros.cards import Machine, Model, Specs
-from macros.fields import Compute, Quantity, Source, slug
+from bench import import_cards, log_read, log_text
+from bench.import_cards import ImportRefused
+from bench.log_rows import Read, Row, Sitting
+from macros import labdata, references
+from macros.cards import Machine, Model
+from macros.fields import Source
 from macros.labdata import Lab
 from macros.records import IMPORTED, HostDoc, Instrument, Published, Result, Run
 
 SHOWN = 12  # skipped lines a report lists one by one; the rest are counted
-QUANT = re.compile(r"((?:UD-)?(?:I?Q|TQ)\d\S*(?: - \w+)?|MXFP4(?: MoE)?|NVFP4|BF16|F16|(?:all )?F32)$")
-# Words that make another chip of the same name: an "M4" is not an "M4 Pro".
-VARIANTS = {"pro", "max", "ultra", "ti", "super", "xt", "xtx", "gre", "laptop", "mobile", "d"}
-NOISE = {"amd", "nvidia", "intel", "geforce", "radeon", "graphics", "r", "tm", "cpu", "gpu", "core", "cores", "processor", "with", "w", "gb"}
-
-
-class ImportRefused(Exception):
-    """Why nothing was imported, one line a problem."""
 
 
 @dataclass
@@ -76,6 +67,8 @@ def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model
     Raises:
         ImportRefused: every reason in one go; nothing was written.
     """
+    if machine and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,79}", machine):
+        raise ImportRefused(f"MACHINE: small letters, digits, dots and hyphens only; got {machine!r}")
     try:
         text = log_text.decode(data)
     except log_text.Refused as error:
@@ -92,15 +85,13 @@ def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model
     for row in found.rows:
         sittings.setdefault(row.sitting, []).append(row)
     problems: list[str] = []
-    if machine and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,79}", machine):
-        raise ImportRefused(f"MACHINE: small letters, digits, dots and hyphens only; got {machine!r}")
     machines: dict[str, Machine] = {}
-    cards = _Cards(lab, done.raw_name, shown, model, problems)
+    cards = import_cards.Cards(lab, done.raw_name, shown, model, problems)
     runs = []
     for n, (sitting, rows) in enumerate(sittings.items(), 1):
         ident = f"{IMPORTED}-{digest}" + (f"-{n}" if len(sittings) > 1 else "")
         try:
-            where = _machine(lab, sitting, machine, machines, done.raw_name)
+            where = import_cards.machine(lab, sitting, machine, machines, done.raw_name)
         except ImportRefused as error:
             problems.append(f"{shown}: {error}")
             continue
@@ -116,7 +107,7 @@ def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model
     return done
 
 
-def _fill(done: Import, lab: Lab, found: Read, text: str, runs: list[Run], machines: dict[str, Machine], cards: _Cards) -> None:
+def _fill(done: Import, lab: Lab, found: Read, text: str, runs: list[Run], machines: dict[str, Machine], cards: import_cards.Cards) -> None:
     """The documents that are new, in order, and the report."""
     say = done.report.append
     told = ", ".join(f"{n} from {kind}" for kind, n in found.formats.items() if n)
@@ -158,134 +149,6 @@ def _skipped(found: Read) -> list[str]:
     lines = [f"Skipped line {s.line}: {s.why}." for s in found.skipped[:SHOWN]]
     more = len(found.skipped) - SHOWN
     return lines + ([f"Skipped {more} more line{_s(more)} of the kind."] if more > 0 else [])
-
-
-def _machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machine], raw: str) -> Machine:
-    """The machine a sitting belongs to: the named one if nothing contradicts it, else one made from the chip table.
-
-    Raises:
-        ImportRefused: another chip than the log's, an unknown chip, several that it could be, or nothing to go by.
-    """
-    names = [n for n in (sitting.cpu, *(g.name for g in sitting.gpus)) if n]
-    if name in lab.machines:
-        known = lab.machines[name]
-        if names and not any(_same_chip(known.chip, n) for n in names):
-            raise ImportRefused(f"MACHINE: labdata/machines/{name}.yml is about another chip; it says {known.chip!r}, the log {' and '.join(map(repr, names))}")
-        return known
-    # A driver's remark in brackets is not part of the name: AMD Radeon RX 7900 XTX (RADV NAVI31)
-    gpus = list(dict.fromkeys(replace(g, name=re.sub(r" \([^)]*\)$", "", g.name)) for g in sitting.gpus))
-    host = Host(cpu=sitting.cpu, gpus=gpus)
-    chip, could = hosts.find_chip(host, lab.chips), hosts.chip_candidates(host, lab.chips)
-    if chip is None:
-        why = f"could be {', '.join(c.name for c in could)}" if could else f"{' and '.join(map(repr, names))}: not in labdata/chips.yml" if names else "the log names no chip"
-        known = f"; known machines: {', '.join(sorted(lab.machines))}"
-        if name:
-            raise ImportRefused(f"MACHINE: no such file in labdata/machines, and none can be made from the log ({why}); got {name!r}{known}; "
-                                f"labdata/machines/{name}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
-        raise ImportRefused(f"MACHINE: not given, and the log does not tell ({why}); say MACHINE=<name>{known}")
-    ident = name or slug(chip.name)
-    if ident in lab.machines:
-        return _machine(lab, sitting, ident, made, raw)
-    if ident in made and made[ident].chip != chip.name:
-        raise ImportRefused(f"MACHINE: the log is of several machines; got {made[ident].chip!r} and {chip.name!r}; leave MACHINE out, or split the file")
-    memory = next((Quantity(value=g.memory_bytes // 2**20, unit="MiB", source="log") for g in gpus if g.memory_bytes), None)
-    if memory is None and "memory_gb" in chip.match:
-        memory = Quantity(value=chip.match["memory_gb"], unit="GB", source=chip.memory_bandwidth.source)
-    specs = Specs(memory_bandwidth=chip.memory_bandwidth, memory=memory,
-                  peak_compute=Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None)
-    sources = {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
-    sources["log"] = Source(title="An imported log", kind="published", raw=raw)
-    made[ident] = Machine(schema=1, id=ident, name=chip.name if not name else f"{chip.name} ({name})", chip=chip.name, os="not recorded",
-                          cores=None, specs=specs, notes=["Known from an imported log and the table of chips alone."], sources=sources)  # fmt: skip
-    return made[ident]
-
-
-def _same_chip(ours: str, theirs: str) -> bool:
-    """Whether two names may mean the same chip: one's words hold the other's, variants aside.
-
-    >>> _same_chip("AMD EPYC", "AMD EPYC 7763 64-Core Processor"), _same_chip("Apple M4", "Apple M4 Pro")
-    (True, False)
-    """
-    a, b = (set(re.findall(r"[a-z0-9]+", re.sub(r"\([^)]*\)", "", s).lower())) - NOISE for s in (ours, theirs))
-    return bool(a and b) and (a <= b or b <= a) and not (a ^ b) & VARIANTS
-
-
-class _Cards:
-    """The model cards a log's rows attach to, each decided once."""
-
-    def __init__(self, lab: Lab, raw: str, shown: str, name: str | None, problems: list[str]) -> None:
-        self.lab, self.raw, self.shown, self.name, self.problems = lab, raw, shown, name, problems
-        self.tables = {c.id: (work.total_bytes(c.table()), work.total_params(c.table())) for c in lab.models.values() if c.shape}
-        self.used: dict[str, Model] = {}
-        self.why: dict[str, str] = {}
-        self.decided: dict[tuple, Model | None] = {}
-
-    def of(self, row: Row) -> Model | None:
-        """A row's card; None where there is none, and the problem is noted."""
-        key = (row.model, row.size, row.params, row.file)
-        if key not in self.decided:
-            try:
-                self.decided[key] = self._decide(row)
-            except ImportRefused as error:
-                self.problems.append(f"{self.shown}: line {row.line}: {error}")
-                self.decided[key] = None
-        return self.decided[key]
-
-    def _decide(self, row: Row) -> Model:
-        if self.name in self.lab.models:
-            card = self.lab.models[self.name]
-            if not self._fits(card, row, 0.01):
-                raise ImportRefused(f"MODEL: labdata/models/{card.id}.yml is of another size; the log says {_printed(row.size)}, {_printed(row.params)}; got {card.id!r}")
-            return self._keep(card, "as MODEL says")
-        if self.name and row.model:
-            raise ImportRefused(f"MODEL: no such file in labdata/models; got {self.name!r}; known: {', '.join(sorted(self.lab.models))}")
-        if not row.model and not self.name:
-            raise ImportRefused("model: the log names none; MODEL=<name> says which")
-        kind = "synthetic" if "synthetic" in (row.file or "") else "published"
-        alike = [c for c in self.lab.models.values() if c.weights == kind and row.size and row.params
-                 and c.shape and row.model.split()[0] == c.shape.arch and self._fits(c, row, 0.0)]  # fmt: skip
-        if len(alike) == 1:
-            return self._keep(alike[0], "the log's bytes and parameters are those of its tensor table")
-        return self._reported(replace(row, model=row.model or str(self.name)))
-
-    def _fits(self, card: Model, row: Row, tolerance: float) -> bool:
-        """Whether a card's tensor table has the log's size and parameters, as far as the log tells them."""
-        if card.id not in self.tables:
-            return True
-        pairs = zip(self.tables[card.id], (row.size, row.params), strict=True)
-        return all(told is None or abs(told.si - ours) <= told.slack + tolerance * ours for ours, told in pairs)
-
-    def _reported(self, row: Row) -> Model:
-        """A card of what the log says, and no more: no dimensions, so no physics."""
-        told = [_printed(a) for a in (row.size, row.params) if a]
-        ident = slug(" ".join([row.model[:40], *told]).replace(" GiB", "gib").replace(" MiB", "mib").replace(" B", "b").replace(" M", "m"))[:70] + "-reported"
-        if ident in self.lab.models:
-            return self._keep(self.lab.models[ident], "as reported before")
-        quant = QUANT.search(row.model)
-        card = Model(
-            schema=1, id=ident, name=f"{row.model} ({', '.join([*told, 'as reported'])})", quant=row.quant or (quant[1] if quant else "not told"),
-            weights="reported", hf=None, shape=None,
-            params=Quantity(value=row.params.value, unit="params", source="log") if row.params else None,
-            file_size=Quantity(value=row.size.value, unit=row.size.unit, source="log") if row.size else None,
-            sources={"log": Source(title="An imported log", kind="published", raw=self.raw)})  # fmt: skip
-        return self._keep(self.used.get(ident, card), "new, as the log reports it; its dimensions are not known, so nothing is predicted about it")
-
-    def _keep(self, card: Model, why: str) -> Model:
-        self.used[card.id], self.why[card.id] = card, self.why.get(card.id, why)
-        return card
-
-
-def _printed(amount: Amount | None) -> str:
-    """A size or a parameter count as llama-bench's table prints it: "3.56 GiB", "6.74 B".
-
-    >>> _printed(Amount(3825065984, "B")), _printed(Amount(596049920, "params"))
-    ('3.56 GiB', '596.05 M')
-    """
-    if amount is None:
-        return "not told"
-    units = ((2**30, "GiB"), (2**20, "MiB")) if amount.unit != "params" else ((1e9, "B"), (1e6, "M"))
-    scale, word = units[0] if amount.si >= units[0][0] else units[1]
-    return f"{amount.si / scale:.2f} {word}"
 
 
 def _result(row: Row, card: Model) -> Result:

@@ -39,11 +39,11 @@ def is_chunk(found: dict[str, Any]) -> bool:
     return found.get("done") is False or str(found.get("object", "")).endswith(".chunk") or found.get("stop") is False
 
 
-def rows(found: dict[str, Any], line: int, part: int) -> list[Row]:
+def rows(found: dict[str, Any], line: int) -> list[Row]:
     """The prefill and the decode of one answer.
 
     Raises:
-        NotARow: no times, or no model's name.
+        NotARow: no times.
     """
     which = kind(found)
     said = {"llama-server": _server, "Ollama": _ollama, "LM Studio": _lm_studio}[str(which)](found)
@@ -51,7 +51,7 @@ def rows(found: dict[str, Any], line: int, part: int) -> list[Row]:
     if not said:
         raise NotARow(f"{which}: no count of tokens with a time above 0")
     common = {"line": line, "model": plain_name(str(model)), "tested_at": when(found.get("created_at", found.get("created")))}
-    return [Row(**common, **{**row, "sitting": replace(row["sitting"], part=part)}) for row in said]
+    return [Row(**common, **row) for row in said]
 
 
 def _whole(value: Any) -> int:

@@ -47,8 +47,7 @@ class _Reader:
         i = 0
         while i < len(self.lines):
             i = self._line(i)
-        rows = self._sealed()
-        self.found.rows = rows
+        self.found.rows = self._sealed()
         return self.found
 
     def _line(self, i: int) -> int:
@@ -70,13 +69,12 @@ class _Reader:
             self.unbuilt, self.in_table, self.header = [], False, None
             self.found.other_lines += 1
         elif re.match(r"INSERT\s+INTO\b", bare, re.I):
-            self._take("sql", i, lambda: log_tables.sql_row(line, i + 1, self._group()))
+            self._take("sql", i, lambda: log_tables.sql_row(line, i + 1))
         elif log_tables.is_csv_header(bare):
             self.csv_header = [c.strip().strip('"') for c in bare.split(",")]
-            self.part += 1
         elif self.csv_header and "," in bare:
             header = self.csv_header
-            self._take("csv", i, lambda: log_tables.csv_row(bare, header, i + 1, self.part))
+            self._take("csv", i, lambda: log_tables.csv_row(bare, header, i + 1))
         elif bare.startswith('"') and bare.count('","') > 15:
             self.found.skipped.append(Skipped(i + 1, "csv without its header line: its columns are not known"))
         elif log_tables.is_row(line) or (self.in_table and "|" in line and len(line) <= log_tables.MAX_ROW):
@@ -88,10 +86,6 @@ class _Reader:
     def _prose(self) -> None:
         self.in_table = False
         self.found.other_lines += 1
-
-    def _group(self) -> int:
-        """The part of records that name their own build and machine: told apart by those, not by place."""
-        return 0
 
     def _take(self, kind: str, i: int, parse: Any) -> None:
         try:
@@ -192,8 +186,7 @@ class _Reader:
                 self.found.take("json", [from_fields(value, line)])
                 return
             if which := log_clocks.kind(value):
-                self.part += 1
-                self.found.take(which, log_clocks.rows(value, line, self.part))
+                self.found.take(which, log_clocks.rows(value, line))
                 return
         except NotARow as error:
             self.found.skipped.append(Skipped(line, str(error)))

@@ -39,7 +39,7 @@ class Sitting:
     """What the tests of one invocation share.
 
     Args:
-        part: which table, or which group of records, of the log
+        part: which table of the log; 0 for records, which name their build and machine themselves
         foreign: columns that llama.cpp's llama-bench does not have
     """
 

@@ -183,7 +183,7 @@ def csv_cells(line: str) -> list[str]:
         raise NotARow(f"cut short or not csv; {error}") from None
 
 
-def csv_row(line: str, header: list[str], number: int, part: int) -> Row:
+def csv_row(line: str, header: list[str], number: int) -> Row:
     """One test of csv.
 
     Raises:
@@ -194,10 +194,10 @@ def csv_row(line: str, header: list[str], number: int, part: int) -> Row:
         parts.pop()
     if len(parts) != len(header):
         raise NotARow(f"cut short: {len(parts)} of {len(header)} cells" if len(parts) < len(header) else f"{len(parts)} cells under a header of {len(header)}")
-    return from_fields(dict(zip(header, parts, strict=True)), number, part)
+    return from_fields(dict(zip(header, parts, strict=True)), number)
 
 
-def sql_row(line: str, number: int, part: int) -> Row:
+def sql_row(line: str, number: int) -> Row:
     """One test of sql: an INSERT statement on one line, as llama-bench writes it.
 
     Raises:
@@ -211,4 +211,4 @@ def sql_row(line: str, number: int, part: int) -> Row:
               for quoted, bare in SQL_VALUE.findall(found[2])][: len(names)]  # fmt: skip
     if len(values) != len(names):
         raise NotARow(f"{len(values)} values for {len(names)} columns")
-    return from_fields(dict(zip(names, values, strict=True)), number, part)
+    return from_fields(dict(zip(names, values, strict=True)), number)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import imports
-from bench.imports import ImportRefused
+from bench import import_cards, imports
+from bench.import_cards import ImportRefused
 from macros import labdata, rows
 from macros.compare import rate
 from macros.fields import Quantity, Source
@@ -244,7 +244,7 @@ def test_a_refusal_is_clear_and_writes_nothing(root: Path, name, machine, model,
     ("AMD EPYC", "AMD EPYC 7763 64-Core Processor", True), ("NVIDIA GeForce RTX 4080", "NVIDIA GeForce RTX 4080 SUPER", False),
     ("AMD Radeon 8060S", "AMD Radeon 8060S Graphics (RADV GFX1151)", True), ("AMD", "AMD", False)])  # fmt: skip
 def test_chips_are_compared_by_their_words(ours, theirs, same):
-    assert imports._same_chip(ours, theirs) is same
+    assert import_cards.same_chip(ours, theirs) is same
 
 
 def test_other_clocks_are_recorded_as_what_they_are(root: Path):
