@@ -37,15 +37,19 @@ def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machin
         return known
     # A driver's remark in brackets is not part of the name: AMD Radeon RX 7900 XTX (RADV NAVI31)
     gpus = list(dict.fromkeys(replace(g, name=re.sub(r" \([^)]*\)$", "", g.name)) for g in sitting.gpus))
-    host = Host(cpu=sitting.cpu, gpus=gpus)
-    chip, could = hosts.find_chip(host, lab.chips), hosts.chip_candidates(host, lab.chips)
+    apple = next((g.name for g in gpus if g.name.startswith("Apple ")), None)  # Metal's log names the GPU, which is the chip
+    host = Host(cpu=sitting.cpu or apple, gpus=gpus)
+    could = hosts.chip_candidates(host, lab.chips)
+    chip = next((c for c in lab.chips if c.id == name), None) or hosts.find_chip(host, lab.chips)
+    if chip and chip.id == name and names and chip not in could and not any(same_chip(chip.name, n) for n in names):
+        raise ImportRefused(f"MACHINE: another chip than the log's; got {name!r}, the log says {' and '.join(map(repr, names))}")
     if chip is None:
-        why = f"could be {', '.join(c.name for c in could)}" if could else f"{' and '.join(map(repr, names))}: not in labdata/chips.yml" if names else "the log names no chip"
+        why = f"could be {', '.join(f'{c.name}, MACHINE={c.id}' for c in could)}" if could else f"{' and '.join(map(repr, names))}: not in labdata/chips.yml" if names else "the log names no chip"
         known = f"; known machines: {', '.join(sorted(lab.machines))}"
         if name:
             raise ImportRefused(f"MACHINE: no such file in labdata/machines, and none can be made from the log ({why}); got {name!r}{known}; "
                                 f"labdata/machines/{name}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
-        raise ImportRefused(f"MACHINE: not given, and the log does not tell ({why}); say MACHINE=<name>{known}")
+        raise ImportRefused(f"MACHINE: not given, and the log does not tell ({why}); say MACHINE=<name>{known}; or a chip's id in labdata/chips.yml")
     ident = name or slug(chip.name)
     if ident in lab.machines:
         return machine(lab, sitting, ident, made, raw)
@@ -58,7 +62,7 @@ def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machin
                   peak_compute=Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None)
     sources = {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
     sources["log"] = Source(title="An imported log", kind="published", raw=raw)
-    made[ident] = Machine(schema=1, id=ident, name=chip.name if not name else f"{chip.name} ({name})", chip=chip.name, os="not recorded",
+    made[ident] = Machine(schema=1, id=ident, name=chip.name if name in (None, chip.id) else f"{chip.name} ({name})", chip=chip.name, os="not recorded",
                           cores=None, specs=specs, notes=["Known from an imported log and the table of chips alone."], sources=sources)  # fmt: skip
     return made[ident]
 
@@ -78,7 +82,9 @@ class Cards:
 
     def __init__(self, lab: Lab, raw: str, shown: str, name: str | None, problems: list[str]) -> None:
         self.lab, self.raw, self.shown, self.name, self.problems = lab, raw, shown, name, problems
-        self.tables = {c.id: (work.total_bytes(c.table()), work.total_params(c.table())) for c in lab.models.values() if c.shape}
+        self.sizes: dict[str, tuple[float | None, float | None]] = {
+            c.id: (work.total_bytes(c.table()), work.total_params(c.table())) if c.shape else (c.file_size and c.file_size.si, c.params and c.params.si)
+            for c in lab.models.values()}  # fmt: skip
         self.used: dict[str, Model] = {}
         self.why: dict[str, str] = {}
         self.decided: dict[tuple, Model | None] = {}
@@ -112,11 +118,9 @@ class Cards:
         return self._reported(replace(row, model=row.model or str(self.name)))
 
     def _fits(self, card: Model, row: Row, tolerance: float) -> bool:
-        """Whether a card's tensor table has the log's size and parameters, as far as the log tells them."""
-        if card.id not in self.tables:
-            return True
-        pairs = zip(self.tables[card.id], (row.size, row.params), strict=True)
-        return all(told is None or abs(told.si - ours) <= told.slack + tolerance * ours for ours, told in pairs)
+        """Whether a card has the log's size and parameters, as far as both tell them; of tensors, as llama-bench counts."""
+        pairs = zip(self.sizes[card.id], (row.size, row.params), strict=True)
+        return all(told is None or ours is None or abs(told.si - ours) <= told.slack + tolerance * ours for ours, told in pairs)
 
     def _reported(self, row: Row) -> Model:
         """A card of what the log says, and no more: no dimensions, so no physics."""

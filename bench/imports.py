@@ -79,6 +79,9 @@ def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model
             f"{shown}: content: no test found; got {found.other_lines} lines of other text and {len(found.skipped)} that were no tests; "
             "known: llama-bench's json, jsonl, csv, sql and markdown, answers of llama-server, Ollama and LM Studio as JSON",
             *(f"{shown}: line {s.line}: {s.why}" for s in found.skipped[:SHOWN])]))  # fmt: skip
+    names = sorted({row.model for row in found.rows})
+    if model and len(names) > 1:
+        raise ImportRefused(f"MODEL: the log is of {len(names)} models; got {model!r} for all of {', '.join(names[:SHOWN])}; leave it out")
     digest = hashlib.sha256(data).hexdigest()[:12]
     done = Import(raw_name=f"{IMPORTED}-{digest}.txt", raw=data)
     sittings: dict[Sitting, list[Row]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bench.log_rows import NotARow, Row, Sitting, number, plain_name, when
+from bench.log_rows import NotARow, Row, Sitting, clean, number, plain_name, when
 
 SERVER = Sitting(
     clock="llama-server, timings of an answer", engine="llama.cpp",
@@ -67,7 +67,7 @@ def _timed(n: int, ns: float | None) -> dict[str, Any] | None:
 def _server(found: dict[str, Any]) -> list[dict[str, Any]]:
     t = found["timings"]
     cached, prompt, answer = (_whole(t.get(k)) for k in ("cache_n", "prompt_n", "predicted_n"))
-    fingerprint = str(found.get("system_fingerprint") or "")[:40] or None
+    fingerprint = clean(str(found.get("system_fingerprint") or ""))[:40] or None
     common: dict[str, Any] = {"sitting": replace(SERVER, build=fingerprint)}
     drafted = _whole(t.get("draft_n"))
     if drafted:  # the rate is then not that of one step a token
@@ -101,6 +101,6 @@ def _lm_studio(found: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     told = {"time_to_first_token": stats.get("time_to_first_token", stats.get("time_to_first_token_seconds")), "generation_time": stats.get("generation_time")}
     settings = {f"{key} [s]": f"{n:g}" for key, value in told.items() if (n := number(value)) is not None}
-    build = " ".join(str(runtime[k]) for k in ("name", "version") if runtime.get(k)) or None
+    build = clean(" ".join(str(runtime[k]) for k in ("name", "version") if runtime.get(k)))[:80] or None
     return [{"sitting": replace(LM_STUDIO, build=build), "n_prompt": 0, "n_gen": answer, "depth": prompt, "mean_tok_s": rate,
-             "quant": str(about["quant"])[:40] if about.get("quant") else None, "settings": settings}]  # fmt: skip
+             "quant": clean(str(about.get("quant") or ""))[:40] or None, "settings": settings}]  # fmt: skip

@@ -153,13 +153,17 @@ def from_fields(fields: dict[str, Any], line: int, part: int = 0) -> Row:
     samples, notes = _samples(fields, n_tokens)
     mean, sigma = (None, None) if samples else _statistics(fields, n_tokens)
     settings, foreign, hidden = _settings(fields)
+    flash, moment = _flash(fields.get("flash_attn")), when(fields.get("test_time"))
+    for key, understood in (("flash_attn", flash), ("test_time", moment)):
+        if understood is None and (text := _text(fields.get(key))):
+            notes.append(f"{key}: not understood; got {text[:40]!r}")
     return Row(
         line=line, model=plain_name(name), file=bare_name(_text(fields.get("model_filename"))) or None, n_prompt=n_prompt, n_gen=n_gen, depth=_count(fields, "n_depth", 0) or 0,
         samples_ns=samples, mean_tok_s=mean, sigma_tok_s=sigma,
         size=_amount(fields, "model_size", "B"), params=_amount(fields, "model_n_params", "params"), backend=_backend(fields),
         n_gpu_layers=_count(fields, "n_gpu_layers", -2), n_threads=_count(fields, "n_threads", 1), n_batch=_count(fields, "n_batch", 1),
         n_ubatch=_count(fields, "n_ubatch", 1), type_k=_cache(fields, "type_k"), type_v=_cache(fields, "type_v"),
-        flash_attn=_flash(fields.get("flash_attn")), settings=settings, tested_at=when(fields.get("test_time")),
+        flash_attn=flash, settings=settings, tested_at=moment,
         notes=(*notes, *(f"{key} holds a path, which stays in the raw text" for key in hidden)),
         sitting=Sitting(part=part, build=_build(fields), cpu=_text(fields.get("cpu_info")) or None,
                         gpus=tuple(Gpu(g) for g in _text(fields.get("gpu_info")).split(", ") if g), foreign=foreign))  # fmt: skip
@@ -180,7 +184,17 @@ def plain_name(name: str) -> str:
     >>> plain_name("llama 7B mostly Q4_0")
     'llama 7B Q4_0'
     """
+    name = clean(name)
     return " ".join((bare_name(name) if PATH.search(name) or name.endswith(".gguf") else name).replace(" mostly ", " ").split())[:200]
+
+
+def clean(text: str) -> str:
+    r"""A name out of a log, fit for a record: no control characters, no half surrogates.
+
+    >>> clean("llama\x1b 7B\ud800")
+    'llama  7B'
+    """
+    return (text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)).strip()
 
 
 def when(value: Any) -> datetime | None:
@@ -208,7 +222,7 @@ def _text(value: Any) -> str:
     """A scalar as text, true and false as llama-bench's older formats wrote them."""
     if isinstance(value, bool):
         return str(int(value))
-    return str(value).strip() if isinstance(value, (str, int, float)) else ""
+    return clean(str(value)) if isinstance(value, (str, int, float)) else ""
 
 
 def _count(fields: dict[str, Any], key: str, low: int) -> int | None:
@@ -275,7 +289,7 @@ def _settings(fields: dict[str, Any]) -> tuple[dict[str, str], tuple[str, ...], 
         if key in MAPPED or value is None:
             continue
         text = _text(value) if not isinstance(value, (list, dict)) else "[…]"
-        name = " ".join(key.split())[:40]
+        name = " ".join(clean(key).split())[:40]
         if key not in DEFAULTS and not key.startswith(UNNAMED):
             foreign.append(name)
         if ("/" in text or "\\" in text) and PATH.search(text):

@@ -23,9 +23,9 @@ RATE_NAMES = ("t/s", "tok/s", "tokens/s")
 TEST = re.compile(r"(?:pp\s*(\d{1,9}))?(?:\s*\+\s*(?=tg))?(?:tg\s*(\d{1,9}))?(?:\s*@\s*d\s*(\d{1,9}))?", re.I)
 # ± as it arrives: right, read as Latin-1 or as a DOS code page, lost, or typed.
 PLUS_MINUS = r"(?:Â?±|┬▒|\ufffd+|\+\s*/?\s*-)"
-RATE = re.compile(rf"(\d+(?:\.\d+)?)(?:\s*{PLUS_MINUS}\s*(\d+(?:\.\d+)?|-?nan(?:\(ind\))?))?", re.I)
-SIZE = re.compile(r"(\d+(?:\.(\d+))?)\s*(GiB|MiB|KiB|GB|MB|B)")
-PARAMS = re.compile(r"(\d+(?:\.(\d+))?)\s*([BMK])")
+RATE = re.compile(rf"(\d{{1,15}}(?:\.\d{{1,15}})?)(?:\s*{PLUS_MINUS}\s*(\d{{1,15}}(?:\.\d{{1,15}})?|-?nan(?:\(ind\))?))?", re.I)
+SIZE = re.compile(r"(\d{1,15}(?:\.(\d{1,9}))?)\s*(GiB|MiB|KiB|GB|MB|B)")
+PARAMS = re.compile(r"(\d{1,15}(?:\.(\d{1,9}))?)\s*([BMK])")
 BACKEND = re.compile(r"(?:CUDA|ROCm|HIP|Vulkan|Metal|SYCL|OpenCL|Kompute|CANN|MUSA|CPU|BLAS|RPC|WebGPU|Hexagon|zDNN)(?:,\w+)*", re.I)
 DEVICES = re.compile(r"[A-Za-z]+\d+(?:/[A-Za-z]+\d+)*")
 RULE = re.compile(r":?-+:?|=+")
@@ -116,10 +116,14 @@ def markdown_row(parts: list[str], header: list[str] | None, line: int, part: in
             raise NotARow(f"{len(parts)} cells under a header of {len(header)}")
     fields |= {k: v for k, v in named.items() if v}
     fields |= _test(test) | _rate(rate)
+    unread = []
     for key, pattern, scale in (("model_size", SIZE, None), ("model_n_params", PARAMS, {"B": 1e9, "M": 1e6, "K": 1e3})):
         if key in fields:
-            fields[key] = _printed(str(fields[key]), pattern, scale)
-    return from_fields(fields, line, part)
+            text = str(fields[key])
+            fields[key] = _printed(text, pattern, scale)
+            unread += [f"{key}: not understood; got {text[:40]!r}"] if fields[key] is None else []
+    row = from_fields(fields, line, part)
+    return replace(row, notes=(*row.notes, *unread)) if unread else row
 
 
 def _unnamed(parts: list[str]) -> dict[str, str]:

@@ -83,7 +83,7 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
         cells.append(
             {
                 "test": Markup('{} <span class="note">{}</span>').format(
-                    row["test"], "; ".join(filter(None, (book.lab.models[row["model"]].name, row["origin"], row["note"])))),
+                    row["test"], "; ".join(filter(None, (book.lab.models[row["model"]].name, row["origin"], row["settings"] if row["origin"] else "", row["note"])))),
                 "backend": row["backend"],
                 "depth": number(row["depth_tokens"], 0),
                 "rate": number(row["mean_tok_s"], decimals) if measured else NOT_MEASURED,

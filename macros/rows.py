@@ -22,7 +22,7 @@ def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
 
     Columns: run, experiment, model, weights, test, depth_tokens, backend, n_threads,
     mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; absent where a log does not tell), load_before, note,
-    origin (the instrument, where the run was imported).
+    origin (the instrument, where the run was imported), settings (what was told of the rest).
     """
     frame = pd.DataFrame([_result(lab, run, r) for run in runs for r in run.results], columns=_RESULT_COLUMNS)
     return frame.astype({"n": "Int64"})
@@ -30,7 +30,7 @@ def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
 
 _RESULT_COLUMNS = [
     "run", "experiment", "model", "weights", "test", "depth_tokens", "backend", "n_threads",
-    "mean_tok_s", "sigma_tok_s", "n", "load_before", "note", "origin",
+    "mean_tok_s", "sigma_tok_s", "n", "load_before", "note", "origin", "settings",
 ]  # fmt: skip
 
 
@@ -52,7 +52,14 @@ def _result(lab: Lab, run: Run, r: Result) -> dict:
         "load_before": r.load_before,
         "note": "; ".join(note),
         "origin": f"imported: {run.instrument.name}" if run.profile == IMPORTED else "",
+        "settings": _settings(r),
     }
+
+
+def _settings(r: Result) -> str:
+    """A result's settings in llama-bench's words, what is not told left out."""
+    told = {"ngl": r.n_gpu_layers, "threads": r.n_threads, "n_batch": r.n_batch, "n_ubatch": r.n_ubatch, "type_k": r.type_k, "type_v": r.type_v, "fa": r.flash_attn}
+    return ", ".join(f"{name} {value}" for name, value in {**told, **r.settings}.items() if value is not None)
 
 
 def ink(scores: list[Score]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import statistics
@@ -78,6 +79,30 @@ def test_every_log_loads_and_the_lab_still_does(root: Path, log: Path):
             assert not rows.explained(labdata.load(root), run, r)  # of models nobody described: no roof is set against them
 
 
+JUNK = [b"-1", b"1e999", b"nan", b"null", b"{}", b"[", b'"', b"|", b"\xff", b"\n", b"true", b"9" * 400, b"/home/x/y", b"0", b"**", b"> ", b"\\ud800", b"GiB", b"pp0", b"'", b"@ d"]
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_a_damaged_log_is_imported_or_refused_and_never_crashes(root: Path, monkeypatch: pytest.MonkeyPatch, seed: int):
+    monkeypatch.setattr(import_cards, "same_chip", lambda ours, theirs: True)
+    chance, lab = random.Random(seed), labdata.load(root)
+    for _ in range(5):
+        data = bytearray(chance.choice(LOGS).read_bytes())
+        for _ in range(chance.randint(1, 5)):
+            words = list(re.finditer(rb"[\w.]+", bytes(data)))
+            start, end = chance.choice(words).span() if words else (0, 0)
+            data[start:end] = chance.choice(JUNK)
+        del data[chance.randint(len(data) // 2, len(data)) :]
+        try:
+            done = imports.prepare(bytes(data), "log", lab, "apple-m4-24gb", None)
+        except ImportRefused as error:
+            assert all(line.startswith(("log: ", "MACHINE: ")) for line in str(error).splitlines())
+            continue
+        for _, document in done.documents:  # what would be written reads back the same
+            labdata.write(root / "again.yml", document)
+            assert labdata.parse(type(document), root / "again.yml", "again") == document
+
+
 def test_a_machine_is_made_from_the_chip_table(root: Path):
     (run,), report = take(root, "md_2024_cuda_4090_multi_model_one_table.txt")
     machine = labdata.load(root).machines[run.machine]
@@ -85,6 +110,17 @@ def test_a_machine_is_made_from_the_chip_table(root: Path):
     assert machine.specs.memory_bandwidth.si == 1008e9  # NVIDIA's data sheet
     assert "Skipped line 12: cut short: 1 of 7 cells." in report
     assert "of the log's 6 tests, 1 could not be read (line 12)" in run.notes[0]
+
+
+def test_two_variants_are_named_and_one_is_chosen(root: Path):
+    lab = labdata.load(root)
+    log = "ggml_metal_init: GPU name:   Apple M2 Ultra\n| model | size | params | backend | test | t/s |\n|--|--|--|--|--|--|\n| a 1B F16 | 2.00 GiB | 1.07 B | Metal | tg128 | 9.00 ± 0.10 |\n"
+    with pytest.raises(ImportRefused, match=r"could be Apple M2 Ultra \(60-core GPU\), MACHINE=apple-m2-ultra-60c, Apple M2 Ultra \(76-core GPU\), MACHINE=apple-m2-ultra-76c"):
+        imports.prepare(log.encode(), "log", lab)
+    done = imports.prepare(log.encode(), "log", lab, "apple-m2-ultra-76c")
+    imports.write(done, lab, root)
+    machine = labdata.load(root).machines["apple-m2-ultra-76c"]
+    assert (machine.chip, machine.specs.memory_bandwidth.si, machine.specs.memory) == ("Apple M2 Ultra (76-core GPU)", 800e9, None)
 
 
 def test_what_the_log_does_not_tell_is_null_and_not_our_default(root: Path):
@@ -225,8 +261,10 @@ def test_a_disk_that_fails_leaves_labdata_as_it_was(root: Path, monkeypatch: pyt
         ("md_2026_cpu_phi3_plusminus_ascii_headerless.txt", "nowhere", None, ("MACHINE: no such file", "'nowhere'", "known machines: ", "labdata/README.md")),
         ("md_2026_cpu_phi3_plusminus_ascii_headerless.txt", "No Where", None, ("MACHINE: small letters", "'No Where'")),
         ("md_2024_cuda_4090_multi_model_one_table.txt", "apple-m4-24gb", None, ("MACHINE: ", "another chip", "'Apple M4'", "'NVIDIA GeForce RTX 4090'")),
-        ("md_2024_cuda_4090_multi_model_one_table.txt", None, "qwen3-8b-q4_k_m", ("MODEL: ", "another size", "12.55 GiB, 6.74 B")),
-        ("md_2024_cuda_4090_multi_model_one_table.txt", None, "qwen9", ("MODEL: no such file", "'qwen9'", "known: ")),
+        ("md_2024_cuda_4090_multi_model_one_table.txt", None, "qwen3-8b-q4_k_m", ("MODEL: the log is of 3 models", "llama 7B Q8_0")),
+        ("json_2023_cuda_3090ti_old_schema.json", None, "qwen3-8b-q4_k_m", ("MODEL: ", "another size", "3.56 GiB, 6.74 B")),
+        ("json_2023_cuda_3090ti_old_schema.json", None, "qwen9", ("MODEL: no such file", "'qwen9'", "known: ")),
+        ("json_2023_cuda_3090ti_old_schema.json", "nvidia-rtx-4090", None, ("MACHINE: another chip than the log's", "'nvidia-rtx-4090'", "RTX 3090 Ti")),
         ("clock_llama_server_timings.json", "apple-m4-24gb", None, ("model: the log names none", "MODEL=")),
         ("README.md", "apple-m4-24gb", None, ("README.md: content: no test found", "known: llama-bench's json")),
     ],
