@@ -10,7 +10,7 @@ from bench.host import Host
 from bench.log_rows import Amount, Row, Sitting
 from macros import work
 from macros.cards import Machine, Model, Specs
-from macros.fields import Compute, Quantity, Source, slug
+from macros.fields import Quantity, Source, slug
 from macros.labdata import Lab
 
 QUANT = re.compile(r"((?:UD-)?(?:I?Q|TQ)\d\S*(?: - \w+)?|MXFP4(?: MoE)?|NVFP4|BF16|F16|(?:all )?F32)$")
@@ -29,7 +29,9 @@ def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machin
     Raises:
         ImportRefused: another chip than the log's, an unknown chip, several that it could be, or nothing to go by.
     """
-    names = [n for n in (sitting.cpu, *(g.name for g in sitting.gpus)) if n]
+    names = [g.name for g in sitting.gpus]
+    if sitting.cpu and (not names or any(_words(n) <= _words(sitting.cpu) for n in names)):
+        names.insert(0, sitting.cpu)  # the chip that computes, or one chip with its GPU; else the roofs are the GPU's
     if name in lab.machines:
         known = lab.machines[name]
         if names and not any(same_chip(known.chip, n) for n in names):
@@ -55,12 +57,11 @@ def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machin
         return machine(lab, sitting, ident, made, raw)
     if ident in made and made[ident].chip != chip.name:
         raise ImportRefused(f"MACHINE: the log is of several machines; got {made[ident].chip!r} and {chip.name!r}; leave MACHINE out, or split the file")
+    bandwidth, peak, sources = lab.roofs(chip)
     memory = next((Quantity(value=g.memory_bytes // 2**20, unit="MiB", source="log") for g in gpus if g.memory_bytes), None)
     if memory is None and "memory_gb" in chip.match:
-        memory = Quantity(value=chip.match["memory_gb"], unit="GB", source=chip.memory_bandwidth.source)
-    specs = Specs(memory_bandwidth=chip.memory_bandwidth, memory=memory,
-                  peak_compute=Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None)
-    sources = {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
+        memory = Quantity(value=chip.match["memory_gb"], unit="GB", source=bandwidth.source)
+    specs = Specs(memory_bandwidth=bandwidth, memory=memory, peak_compute=peak)
     sources["log"] = Source(title="An imported log", kind="published", raw=raw)
     made[ident] = Machine(schema=1, id=ident, name=chip.name if name in (None, chip.id) else f"{chip.name} ({name})", chip=chip.name, os="not recorded",
                           cores=None, specs=specs, notes=["Known from an imported log and the table of chips alone."], sources=sources)  # fmt: skip
@@ -73,8 +74,13 @@ def same_chip(ours: str, theirs: str) -> bool:
     >>> same_chip("AMD EPYC", "AMD EPYC 7763 64-Core Processor"), same_chip("Apple M4", "Apple M4 Pro")
     (True, False)
     """
-    a, b = (set(re.findall(r"[a-z0-9]+", re.sub(r"\([^)]*\)", "", s).lower())) - NOISE for s in (ours, theirs))
+    a, b = _words(ours), _words(theirs)
     return bool(a and b) and (a <= b or b <= a) and not (a ^ b) & VARIANTS
+
+
+def _words(name: str) -> set[str]:
+    """The words of a chip's name that tell it from others."""
+    return set(re.findall(r"[a-z0-9]+", re.sub(r"\([^)]*\)", "", name).lower())) - NOISE
 
 
 class Cards:

@@ -59,9 +59,8 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     sources = {"host": Source(title="The operating system", kind="measured", note="memory as the system reports it")}
     notes = ["A virtual machine."] if host.virtual else []
     if chip:
-        sources |= {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
-        bandwidth = chip.memory_bandwidth
-        peak = Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None
+        bandwidth, peak, found = lab.roofs(chip)
+        sources |= found
     elif gpu:
         candidates = ", ".join(c.name for c in hosts.chip_candidates(host, lab.chips))
         could = f"could be {candidates}" if candidates else "not in labdata/chips.yml"

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from macros import references
 from macros.cards import Chip, Chips, Machine, Model
-from macros.fields import Source
+from macros.fields import Compute, Quantity, Source
 from macros.inks import Errata, Ink, Prediction
 from macros.records import Check, Result, Run
 
@@ -140,6 +140,11 @@ class Lab:
         if name not in known:
             raise LabError([f"labdata/{kind}: unknown name; got {name!r}; known: {', '.join(sorted(known)) or 'none'}"])
         return known[name]
+
+    def roofs(self, chip: Chip) -> tuple[Quantity, Compute | None, dict[str, Source]]:
+        """A chip's roofs as a machine's card takes them: bandwidth, compute (None: not published), and their sources."""
+        peak = Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None
+        return chip.memory_bandwidth, peak, {q.source: self.chip_sources[q.source] for q in (chip.memory_bandwidth, peak) if q}
 
     def prediction(self, ink: str, name: str) -> Prediction:
         """One prediction of an ink.

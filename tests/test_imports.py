@@ -277,6 +277,16 @@ def test_a_refusal_is_clear_and_writes_nothing(root: Path, name, machine, model,
     assert files(root) == before
 
 
+def test_a_card_of_the_cpu_is_not_that_of_the_gpu_beside_it(root: Path):
+    lab = with_machine(root, "theirs", "13th Gen Intel(R) Core(TM) i9-13900K")
+    log = (DATA / "json_2023_cuda_3090ti_old_schema.json").read_bytes()
+    with pytest.raises(ImportRefused, match="another chip; it says '13th Gen.*the log 'NVIDIA GeForce RTX 3090 Ti'"):
+        imports.prepare(log, "log", lab, "theirs")
+    assert imports.prepare(log.replace(b"NVIDIA GeForce RTX 3090 Ti", b""), "log", lab, "theirs").documents
+    lab = with_machine(root, "halo", "AMD Ryzen AI Max+ 395")
+    assert imports.prepare((DATA / "jsonl_2026_rocm_strixhalo_depth_curve.jsonl").read_bytes(), "log", lab, "halo").documents
+
+
 @pytest.mark.parametrize(("ours", "theirs", "same"), [
     ("Apple M4", "Apple M4", True), ("Apple M4 (10-core GPU)", "Apple M4", True), ("Apple M4", "Apple M4 Max", False), ("Apple M4", "Apple M2", False),
     ("AMD EPYC", "AMD EPYC 7763 64-Core Processor", True), ("NVIDIA GeForce RTX 4080", "NVIDIA GeForce RTX 4080 SUPER", False),
