@@ -168,6 +168,8 @@ def _result(row: Row, card: Model) -> Result:
 
 def _devices(row: Row) -> int:
     """How many devices shared the work, as far as the log tells; another host over RPC counts as one."""
+    if row.settings.get("split_mode") == "none":
+        return 1
     chosen = row.settings.get("devices", "")
     return (chosen.count("/") + 1 if chosen else max(1, len(row.sitting.gpus))) + ("RPC" in (row.backend or "") and not chosen)
 

@@ -16,6 +16,7 @@ from bench.host_parse import Gpu
 from bench.log_rows import NotARow, Read, Row, Skipped, from_fields
 
 MAX_BROKEN = 1000  # JSON that does not parse, after which no more is tried: each try may walk the whole text
+JSON = json.JSONDecoder()
 NOT_JSON_NUMBER = re.compile(r"(?<=[:,\[ ])-?(?:nan|inf)(?=[\s,}\]])")  # what C++ prints; Python's json wants NaN
 
 
@@ -59,7 +60,7 @@ class _Reader:
             if after is not None:
                 return after
         if not bare:
-            self.in_table, self.csv_header = False, None
+            self.in_table = False
         elif gpu := log_tables.device(line):
             self.devices.append(gpu)
             self.in_table, self.header = False, None
@@ -72,7 +73,7 @@ class _Reader:
             self._take("sql", i, lambda: log_tables.sql_row(line, i + 1))
         elif log_tables.is_csv_header(bare):
             self.csv_header = [c.strip().strip('"') for c in bare.split(",")]
-        elif self.csv_header and "," in bare:
+        elif self.csv_header and (bare.startswith('"') or bare.count(",") == len(self.csv_header) - 1):
             header = self.csv_header
             self._take("csv", i, lambda: log_tables.csv_row(bare, header, i + 1))
         elif bare.startswith('"') and bare.count('","') > 15:
@@ -132,11 +133,14 @@ class _Reader:
             if self.text[at] == "]":
                 return self._after(at + 1, i)
         if self.broken >= MAX_BROKEN:
+            if self.broken == MAX_BROKEN:
+                self.found.skipped.append(Skipped(i + 1, f"JSON: {MAX_BROKEN} pieces before this line were broken; none from here on was tried"))
+            self.broken += 1
             return None
         while True:
             line = self._line_of(at) + 1
             try:
-                value, end = json.JSONDecoder().raw_decode(self.text, at)
+                value, end = JSON.raw_decode(self.text, at)
             except (ValueError, RecursionError) as error:
                 self.broken += 1
                 why = self._why(error)

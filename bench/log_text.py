@@ -42,7 +42,7 @@ def decode(data: bytes) -> str:
 
 def lines(text: str) -> list[str]:
     """Lines without colours, quoting marks ("> ") and the prefix of server-sent events."""
-    text = ANSI.sub("", text)
+    text = ANSI.sub("", text).replace("\ufeff", "")  # one stands before each of several files put together
     return [re.sub(r"^data: (?=\{)", "", QUOTE.sub("", line)).rstrip() for line in re.split(r"\r\n|\n|\r", text)]
 
 

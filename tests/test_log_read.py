@@ -185,6 +185,28 @@ def test_a_row_that_is_none_is_skipped_for_a_stated_reason(row, why):
     assert [(s.line, s.why) for s in found.skipped] == [(4, why)]
 
 
+def test_several_files_put_together_are_all_read():
+    names = ["csv_2023_cuda_3090ti_old_schema.csv", "DERIVED_md_2026_crlf_bom.txt", "json_2023_cuda_3090ti_old_schema.json", "sql_2025_cuda_4080_schema_test.sql",
+             "jsonl_2025_hip_gptoss20b_depth.jsonl", "clock_ollama_generate.json", "md_2026_cpu_phi3_plusminus_ascii_headerless.txt"]  # fmt: skip
+    found = log_read.read(log_text.decode(b"\n".join((DATA / name).read_bytes() for name in names)))
+    assert not found.skipped
+    assert found.formats == {"csv": 2, "markdown": 4, "json": 8, "sql": 2, "Ollama": 2}
+    alone = [r for name in names for r in read(name).rows]
+    assert [replace(r, line=0, sitting=replace(r.sitting, part=0)) for r in found.rows] == [replace(r, line=0, sitting=replace(r.sitting, part=0)) for r in alone]
+
+
+def test_blank_lines_do_not_end_csv_and_prose_does_not_break_it():
+    lines = (DATA / "csv_2023_cuda_3090ti_old_schema.csv").read_text().splitlines()
+    found = parse("\n\n".join(lines) + "\nNot bad, I think, for its age.\n")
+    assert len(found.rows) == 2 and not found.skipped and found.other_lines == 1
+    assert [s.why for s in parse(lines[1]).skipped] == ["csv without its header line: its columns are not known"]
+
+
+def test_broken_json_is_not_tried_for_ever():
+    found = parse('{"a": 1,}\n' * (log_read.MAX_BROKEN + 5))
+    assert len(found.skipped) == log_read.MAX_BROKEN + 1 and "none from here on was tried" in found.skipped[-1].why
+
+
 def test_another_table_is_named_as_such():
     found = parse("| Provider | Price |\n|---|---|\n| A | 3 |\n")
     assert not found.rows
@@ -315,6 +337,24 @@ def test_lm_studio_gives_a_rate_and_no_times():
     assert (decode.n_gen, decode.depth, decode.mean_tok_s, decode.samples_ns) == (53, 24, 51.43709529007664, None)
     assert (decode.quant, decode.sitting.build) == ("Q4_K_M", "llama.cpp-mac-arm64-apple-metal-advsimd 1.3.0")
     assert decode.settings == {"time_to_first_token [s]": "0.111", "generation_time [s]": "0.954"}
+
+
+def test_lm_studio_of_2026():
+    # LM Studio's documentation of POST /api/v1/chat
+    (decode,) = parse('{"model_instance_id": "ibm/granite-4-micro", "output": [], "stats": {"input_tokens": 646, "total_output_tokens": 586, "reasoning_output_tokens": 0, '
+                      '"tokens_per_second": 29.753900615398926, "time_to_first_token_seconds": 1.088, "model_load_time_seconds": 2.656}}').rows  # fmt: skip
+    assert (decode.model, decode.n_gen, decode.depth, decode.mean_tok_s) == ("ibm/granite-4-micro", 586, 646, 29.753900615398926)
+    assert decode.settings == {"time_to_first_token [s]": "1.088"}
+
+
+def test_the_last_chunk_of_a_stream_holds_the_times():
+    # captured from llama-server, September 2025; the first chunk has no times
+    found = parse('data: {"choices":[],"model":"qwen3coder30b","object":"chat.completion.chunk"}\n\n'
+                  'data: {"choices":[],"created":1758541572,"model":"qwen3coder30b","object":"chat.completion.chunk","timings":{"cache_n":0,"prompt_n":463,"prompt_ms":62.703,'
+                  '"predicted_n":20,"predicted_ms":102.018}}\n\ndata: [DONE]\n')  # fmt: skip
+    assert [(r.model, r.n_prompt, r.n_gen, r.depth, r.samples_ns) for r in found.rows] == [
+        ("qwen3coder30b", 463, 0, 0, (62_703_000,)), ("qwen3coder30b", 0, 20, 463, (102_018_000,))]  # fmt: skip
+    assert not found.skipped
 
 
 def test_an_answer_without_times_is_skipped():
