@@ -1,8 +1,9 @@
-"""`python -m bench run|report|check`: the only place that prints and exits."""
+"""`python -m bench run|report|check|ink|withdraw|seal|day`: the only place that prints and exits."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,13 +31,18 @@ def main(argv: list[str] | None = None) -> int:
     options.add_to(run_parser)
     report = commands.add_parser("report", help="predicted against measured, newest run")
     report.add_argument("--machine")
-    commands.add_parser("check", help="check all of labdata/")
+    commands.add_parser("check", help="check all of labdata/, its seals and their history, and the narrative")
+    options.add_to(commands.add_parser("ink", help="open a plan's ink; CLOSE=1 seals it"))
+    for name, words in (("withdraw", "take a run or an ink back, with BECAUSE="), ("seal", "seal a file from before the seals, with BECAUSE=")):
+        commands.add_parser(name, help=words).add_argument("file")
     args = vars(parser.parse_args(argv))
     command = args.pop("command")
     try:
         if command == "run":
             return _run(args)
-        return _report(args["machine"]) if command == "report" else _check()
+        if command == "report":
+            return _report(args["machine"])
+        return _check() if command == "check" else _desk(command, args)
     except KeyboardInterrupt:
         print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
         return 130
@@ -50,12 +56,35 @@ def main(argv: list[str] | None = None) -> int:
 
 
 # By name, so that `check` and `report` load without the bench's own packages.
-_EXPECTED = {"OptionError", "PlanError", "ProbeFailed"}
+_EXPECTED = {"OptionError", "PlanError", "ProbeFailed", "DeskError"}
+
+
+def _desk(command: str, args: dict) -> int:
+    """What the author does before and after a run."""
+    from bench import desk
+
+    if command == "ink":
+        from bench import ink, options, prepare
+
+        ink.run(options.read(args, shapes=prepare.shapes(labdata.load())), os.environ, print)
+        return 0
+    act = desk.withdraw if command == "withdraw" else desk.seal_later
+    print(f"Written: {act(args['file'], os.environ).relative_to(labdata.ROOT.parent)}")
+    return 0
 
 
 def _check() -> int:
-    lab = labdata.load()
-    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; nothing wrong.")
+    from macros import history
+
+    found = history.problems(labdata.ROOT)
+    try:
+        lab = labdata.load()
+    except LabError as error:
+        raise LabError([*error.problems, *found]) from None
+    found += history.late(lab, labdata.ROOT)
+    if found:
+        raise LabError(found)
+    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; every seal holds; nothing wrong.")
     return 0
 
 
@@ -75,7 +104,7 @@ def _report(machine: str | None) -> int:
 def _run(flags: dict) -> int:
     from bench import host as hosts
     from bench import options as opts
-    from bench import plan, prepare, session
+    from bench import desk, plan, prepare, session
 
     from macros import compare
 
@@ -111,6 +140,7 @@ def _run(flags: dict) -> int:
             print(f"{error}. Until then the CPU alone is benched.")
             options, tests = replace(options, ngl=0), plan.tests(chosen, cards, False, options.depths)
             machine = prepare.machine(lab, host, options.machine, False, print)
+        desk.refuse_open(lab, machine.id, options.profile)
         if not options.model:
             weights = prepare.write_weights(cards, _weights_progress)
         run = _begin_or_continue(options, machine, tests, facts, cards, host, notes)
@@ -139,16 +169,17 @@ def _command(options: Options) -> str:
 
 
 def _begin_or_continue(options, machine, tests, facts, cards, host, notes) -> Run:
-    from bench import prepare, session
+    from bench import desk, prepare, session
 
     lab = labdata.load()
     wanted = session.identity(options, machine, tests, facts, _command(options))
+    written = desk.for_run(lab, machine.id, options.profile, wanted["planned"])
     old = session.unfinished(lab, wanted)
-    if old:
+    if old and (old.results or not written):
         print(f"Continuing run {old.id}: {len(old.results)} of {len(tests)} tests are done.")
         return old
     stamp = f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{options.profile}"
-    ink = prepare.ink(lab, machine, f"{machine.id}-{stamp}", options.profile, tests, cards)
+    ink = written or prepare.ink(lab, machine, f"{machine.id}-{stamp}", options.profile, tests, cards)
     print(f"Inked before measuring: labdata/ink/{ink.name}")
     for p in labdata.load().inks[ink.stem].predictions:
         print(f"  {p.quantity}: {'≤ ' if p.kind == 'ceiling' else ''}{p.as_written}")

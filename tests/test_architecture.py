@@ -16,11 +16,12 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 LAYERS = [
     {"units", "roofline", "work"},
     {"fields", "gguf_header"},
+    {"seals"},
     {"cards", "inks"},
     {"records"},
-    {"references"},
+    {"proof", "references"},
     {"labdata"},
-    {"schema_docs", "predict", "compare"},
+    {"history", "schema_docs", "predict", "compare"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
     {"subjects"},
     {"narrative"},
@@ -34,7 +35,7 @@ ONLY = {  # package -> modules that may import it
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/labdata"},
     "llama_cpp": {"bench/llama"},
-    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/session"},
+    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/session", "macros/history"},
 }
 
 
