@@ -26,5 +26,5 @@ def table(lab: Lab, run: Run) -> str:
 
 def newest(lab: Lab, machine: str | None = None) -> Run | None:
     """The newest run with a date and ink, of one machine or of all."""
-    dated = [r for r in lab.runs.values() if r.started_at and r.ink and machine in (None, r.machine)]
+    dated = [r for m in lab.machines for r in lab.runs_of(m) if r.started_at and r.ink and machine in (None, m)]
     return max(dated, key=lambda r: r.started_at.isoformat(), default=None)  # type: ignore[union-attr]

@@ -23,6 +23,7 @@ def define_env(env: Any) -> None:
     from macros import (
         compare,
         exhibits,
+        history,
         labdata,
         mathml,
         narrative,
@@ -35,7 +36,7 @@ def define_env(env: Any) -> None:
     from macros.inks import DIRECTIONS
 
     lab = _load(labdata)
-    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])))
+    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT))
     pages.REPOSITORY = env.conf.get("repo_url") or ""
 
     for function in vars(roofline).values():
@@ -149,13 +150,20 @@ def define_env(env: Any) -> None:
 
 
 def _load(labdata: Any) -> Any:
-    """The lab, its problems as one MkDocs message instead of a traceback."""
+    """The lab, its problems and its history's as one MkDocs message instead of a traceback."""
     from mkdocs.exceptions import PluginError
 
+    from macros import history
+
+    found = history.problems(labdata.ROOT)
     try:
-        return labdata.load()
+        lab = labdata.load()
+        found += history.late(lab, labdata.ROOT)
     except labdata.LabError as error:
-        raise PluginError(f"labdata:\n{error}") from None
+        found = [*error.problems, *found]
+    if found:
+        raise PluginError("labdata:\n" + "\n".join(found))
+    return lab
 
 
 def _days(docs: Path) -> list:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pandas as pd
 from markupsafe import Markup
 
-from macros import chart_cache, compare, rows, tables
+from macros import chart_cache, compare, labdata, rows, seals, tables
 from macros.compare import Score
-from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value
+from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, tally_words
 from macros.records import Result, Run
 from macros.tables import Column
 from macros.values import (
@@ -205,15 +207,35 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
 
 
 def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
-    """The seal: when it was inked, that no run's copy of its hash disagrees, and the score in words.
+    """The seal: inked when, measured when, unaltered, and the score in words.
 
-    A changed ink does not load (`macros.labdata`), so a page that shows this block has checked it.
+    Ink or a run with a changed byte does not load (`macros.labdata`), so a page that shows this block has checked it.
     """
-    from macros.narrative import tally_words
-
-    document = book.lab.get("inks", ink)
-    scores = compare.scores(book.lab, ink, runs)
-    when = document.written_at.strftime("%-d %B %Y, %H:%M UTC") if document.written_at else "before measuring"
+    lab = book.lab
+    document = lab.get("inks", ink)
+    runs = lab.runs_on(ink) if runs is None else runs
     count = len(document.predictions)
-    words = f"Inked {when} · {count} prediction{'s' if count != 1 else ''} · unaltered since the run · {tally_words(scores)}"
-    return Markup('<p class="seal" title="{}">{}</p>').format(document.written_note, words)
+    later = lab.seals.get(f"ink/{ink}")
+    gone = sum(r.ink is not None and r.ink.id == ink for r in lab.withdrawn_runs(document.machine))
+    parts = [
+        f"Inked {_hour(document.dry_at) or 'before measuring, hour not recorded'}",
+        f"measured {_span(runs)}" if runs else "not measured yet",
+        f"{count} prediction{'s' if count != 1 else ''}",
+        "unaltered" + (f", sealed later ({later.at:%-d %B %Y})" if later else " since"),
+        *([f"{gone} run{'s' if gone > 1 else ''} withdrawn"] if gone else []),
+        tally_words(compare.scores(lab, ink, runs)),
+    ]
+    title = " ".join(filter(None, (document.written_note, later and f"{later.because}.", f"SHA-256 {seals.sha256(labdata.ROOT / 'ink' / f'{ink}.yml')}")))
+    return Markup('<p class="seal" title="{}">{}</p>').format(title, " · ".join(parts))
+
+
+def _hour(when: datetime.datetime | None) -> str:
+    return f"{when.astimezone(datetime.UTC):%-d %B %Y, %H:%M UTC}" if when else ""
+
+
+def _span(runs: list[Run]) -> str:
+    """When some runs began: one hour, or the first and the last."""
+    hours = sorted(r.started_at for r in runs if r.started_at)
+    if not hours:
+        return "on a day not recorded"
+    return _hour(hours[0]) + (f" to {_hour(hours[-1])}" if len(hours) > 1 else "")

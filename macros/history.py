@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from macros import labdata
+from macros.records import Run
 
 FOLDERS = ("ink", "runs", "raw")
 CURE = "git checkout {commit} -- {path} restores it; what is wrong is withdrawn by a new file (python -m bench withdraw), never edited"
@@ -85,7 +86,7 @@ def _grown(old: str, new: str) -> bool:
             return False  # it was done
         grows = ("results", "notes")
         same = {k: v for k, v in before.items() if k not in grows} == {k: v for k, v in after.items() if k not in grows}
-        return same and all(after[k][: len(before[k])] == before[k] for k in grows)
+        return same and all(after.get(k, [])[: len(before.get(k, []))] == before.get(k, []) for k in grows)
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
 
@@ -104,23 +105,22 @@ def problems(root: Path) -> list[str]:
         return []
     remembered = firsts(root)
     branch, there = base(root)
-    versions = {path: {(f.blob, f.commit)} for path, f in remembered.items()}
+    versions = {path: {f.blob: f.commit[:12]} for path, f in remembered.items()}
     for path, blob in there.items():
         if path in versions or (root / path).exists():  # what the base alone has is not deleted here
-            versions.setdefault(path, set()).add((blob, branch))
+            versions.setdefault(path, {}).setdefault(blob, branch)
     found = []
     for path, known in sorted(versions.items()):
         if path.endswith(".open.yml"):  # not dry yet
             continue
         file = root / path
-        for blob, commit in sorted(known):
-            commit = commit if commit == branch else commit[:12]
+        for blob, commit in known.items():
             cure = CURE.format(commit=commit, path=f"labdata/{path}")
             if not file.is_file():
                 found.append(f"labdata/{path}: file: was deleted; got nothing, committed in {commit}; {cure}")
             elif not path.endswith(".errata.yml") and not _same(root, path, blob, file.read_bytes()):
                 found.append(f"labdata/{path}: file: differs from what was committed in {commit}, whatever its seal says; {cure}")
-    return list(dict.fromkeys(found))
+    return found
 
 
 def late(lab: Any, root: Path) -> list[str]:
@@ -134,3 +134,14 @@ def late(lab: Any, root: Path) -> list[str]:
             found.append(f"labdata/runs/{name}.yml: ink.id: git has the run before its ink {run.ink.id}; got {got}; "
                          "commit the ink with the run or before it; else withdraw the run")  # fmt: skip
     return found
+
+
+def order(remembered: dict[str, First], run: Run) -> str:
+    """Which of a run and its ink git has first, in words; empty where it does not say."""
+    ran = remembered.get(f"runs/{run.machine}/{run.id}.yml")
+    inked = remembered.get(f"ink/{run.ink.id}.yml") if run.ink else None
+    if not ran or not inked:
+        return ""
+    if inked.commit == ran.commit:
+        return f"ink and run first committed together, {ran.commit[:12]}: their order rests on what they say themselves"
+    return f"ink first committed in {inked.commit[:12]}, run in {ran.commit[:12]}, {'after' if inked.age < ran.age else 'before'} it"

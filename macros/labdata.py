@@ -171,6 +171,10 @@ class Lab:
         mine = [r for name, r in self.runs.items() if r.machine == machine and f"runs/{name}" not in self.withdrawn]
         return sorted(mine, key=lambda r: (r.started_at.isoformat() if r.started_at else "", r.id))
 
+    def withdrawn_runs(self, machine: str) -> list[Run]:
+        """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
+        return [r for name, r in sorted(self.runs.items()) if r.machine == machine and f"runs/{name}" in self.withdrawn]
+
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
         self.get("inks", ink)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from macros import compare
 from macros.compare import Measured, Score
+from macros.history import First
 from macros.inks import Prediction
 from macros.labdata import Lab, LabError
 from macros.records import Result, Run
@@ -40,6 +41,7 @@ class Book:
         days: the days' pages, in order
         counts: numbered figures and tables so far on this page
         files: CSV files to publish, by address below the root
+        firsts: what git remembers of ink and runs (`macros.history`)
     """
 
     lab: Lab
@@ -47,6 +49,7 @@ class Book:
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    firsts: dict[str, First] = field(default_factory=dict)
 
     def turn_to(self, here: str) -> None:
         """Begin a page: links start from it, figures count from one."""
@@ -65,8 +68,16 @@ class Book:
         return self.counts[kind]
 
     def run(self, name: str) -> Run:
-        """A run by "<machine>/<run>"."""
-        return self.lab.get("runs", name)
+        """A run by "<machine>/<run>".
+
+        Raises:
+            LabError: no such run, or it was withdrawn; a page never prints what no longer counts.
+        """
+        run = self.lab.get("runs", name)
+        gone = self.lab.withdrawn.get(f"runs/{name}")
+        if gone:
+            raise LabError([f"labdata/runs/{name}.withdrawn.yml: run: was withdrawn and no longer counts; got {name!r}; because {gone.because}"])
+        return run
 
     def machine(self, name: str) -> MachineView:
         """A machine's specs as Values."""
@@ -78,6 +89,7 @@ class Book:
 
     def result(self, run: str, test: str, depth: int = 0, model: str | None = None) -> Result:
         """One result of a run."""
+        self.run(run)
         machine, _, name = run.partition("/")
         return compare.result_of(self.lab, machine, name, test, depth, model)
 

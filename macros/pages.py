@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import compare, exhibits, predict, rows, tables
+from macros import compare, exhibits, history, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -48,6 +48,10 @@ def machine_page(book: Book, name: str) -> str:
         parts += [provenance(book, run) for run in reversed(runs)]
     else:
         parts.append("Not measured yet. `make bench` on this machine fills this page.")
+    gone = lab.withdrawn_runs(name)
+    if gone:
+        parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
+        parts += [provenance(book, run) for run in gone]
     return "\n\n".join(parts)
 
 
@@ -206,6 +210,18 @@ def provenance(book: Book, run: Run) -> str:
         facts["Not run"] = "; ".join(missing)
     for note in run.notes:
         facts["Note"] = f"{facts['Note']} {note}" if "Note" in facts else note
+    name = f"runs/{run.machine}/{run.id}"
+    if name in book.lab.seals:
+        later = book.lab.seals[name]
+        facts["Seal"] = f"unaltered since {later.at:%-d %B %Y}; sealed later: {later.because}"
+    else:
+        facts["Seal"] = "unaltered since it was written"
+    remembered = history.order(book.firsts, run)
+    if remembered:
+        facts["Git"] = remembered
+    if name in book.lab.withdrawn:
+        taken = book.lab.withdrawn[name]
+        facts["Withdrawn"] = f"{taken.at:%-d %B %Y, %H:%M UTC}: {taken.because}"
     body = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in facts.items())
     return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
 
