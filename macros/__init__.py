@@ -137,6 +137,7 @@ def define_env(env: Any) -> None:
         return {
             "tolerance": values.percent(compare.TOLERANCE, "spec", 0),
             "noise_sigmas": values.Value(compare.NOISE_SIGMAS, "", "spec", decimals=0),
+            "same": compare.SAME,
             "noisy_sigma": values.percent(compare.NOISY_SIGMA, "spec", 0),
             "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
             "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],

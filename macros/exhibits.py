@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from macros import chart_cache, compare, labdata, rows, seals, tables
 from macros.compare import Score
-from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, tally_words
+from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, tally_words, verdict_text
 from macros.records import Result, Run
 from macros.tables import Column
 from macros.values import (
@@ -62,7 +62,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
                 "inked": Markup("{}{}").format("≤ " if p.kind == "ceiling" else "", _cell(inked)),
                 "measured": shown,
                 "gap": gap_text(s),
-                "verdict": verdict_html(s.verdict),
+                "verdict": verdict_html(s.verdict, verdict_text(s)),
             }
         )
     columns = [
@@ -156,7 +156,7 @@ def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str
 
 def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
     """Measured over predicted for every scored number of an ink."""
-    frame = rows.ink([s for s in scores if s.measured and s.prediction.kind != "direction"])
+    frame = rows.ink([s for s in scores if s.gap is not None])
     label = "Measured over predicted. " + "; ".join(
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )

@@ -6,6 +6,7 @@ one line of HTML, so a number on a page is one expression away from labdata/.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from posixpath import relpath
 
@@ -14,11 +15,11 @@ from markupsafe import Markup
 from macros import compare
 from macros.compare import Measured, Score
 from macros.history import First
-from macros.inks import Prediction
+from macros.inks import Prediction, Target
 from macros.labdata import Lab, LabError
 from macros.records import Result, Run
 from macros.subjects import MachineView, ModelView
-from macros.values import Value, as_typed, percent, verdict_html
+from macros.values import Value, as_typed, decimals_for, percent, verdict_html
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,8 @@ def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
     """A prediction as printed: numbers as inked, ratios as %, intervals as low–high, directions in words."""
     if p.kind == "direction":
         return InkedText(str(p.direction), how, href)
+    if p.kind == "ordering":
+        return InkedText(" > ".join(_apart(p.targets)), how, href)
     unit = "%" if p.unit == "1" else p.unit
     scale = 100 if unit == "%" else 1
 
@@ -208,8 +211,18 @@ def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
     return value(p.value)  # type: ignore[arg-type]
 
 
+def _apart(targets: list[Target]) -> list[str]:
+    """Tests named by what they differ in, the rest left out."""
+    parts = [(t.experiment, t.test, f"@ d{t.depth}", t.model) for t in targets]
+    told = [len({p[i] for p in parts}) > 1 for i in range(4)]
+    told[0] = told[0] and not any(told[1:])  # the experiment's name only where nothing else tells them apart
+    return [" ".join(w for w, shown in zip(p, told, strict=True) if shown) or t.label for p, t in zip(parts, targets, strict=True)]
+
+
 def measured_value(p: Prediction, m: Measured, how: str = "", href: str = "") -> Value:
-    """What a prediction's target came to, in the prediction's unit (ratios as %)."""
+    """What a prediction's target came to, in the prediction's unit (ratios as %, an ordering's weakest pair as ×)."""
+    if p.kind == "ordering":
+        return Value(m.mean, "×", "measured", sigma=m.sigma or None, how=f"faster over slower, of the neighbours that bear it out least; {how}", href=href)
     scale, unit = (100, "%") if p.unit == "1" else (1, p.unit)
     sigma = m.sigma * scale or None
     return Value(m.mean * scale, unit, "measured", sigma=sigma, how=how, href=href)
@@ -264,7 +277,17 @@ def gap_value(fraction: float) -> Value:
 
 
 def gap_text(s: Score) -> str:
-    """A score's distance in plain text: share of the roof for a ceiling, signed gap, or nothing inside an interval."""
+    """A score's distance in plain text: share of the roof for a ceiling, signed gap with the measurement's own sigma,
+    or nothing inside an interval."""
     if s.utilisation is not None:
-        return f"{percent(s.utilisation, decimals=0).text} of roof"
-    return gap_value(s.gap).text if s.gap else ""
+        return f"{percent(s.utilisation, decimals=0).text} of roof ({'MBU' if s.prediction.of.test.startswith('tg') else 'MFU'})"
+    if not s.gap:
+        return ""
+    if not s.gap_sigma or math.isnan(s.gap_sigma):
+        return gap_value(s.gap).text
+    return Value(s.gap * 100, "%", "derived", sigma=s.gap_sigma * 100, decimals=min(2, decimals_for(s.gap_sigma * 100, 2)), signed=True).text
+
+
+def verdict_text(s: Score) -> str:
+    """The verdict's word, and whether the two numbers differ at all beyond noise."""
+    return f"{s.verdict}, {compare.SAME}" if s.same and s.prediction.kind != "interval" else s.verdict

@@ -134,7 +134,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
         str(exhibits.seal(book, ink, runs)),
         exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)} ({tally_words(scores)})"),
     ]
-    if any(s.measured and s.prediction.kind != "direction" for s in scores):
+    if any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
         parts.append(exhibits.ratio_figure(book, scores, f"ratios{tail}", words))
     hit = _deepest(runs)
