@@ -75,6 +75,10 @@ def define_env(env: Any) -> None:
         return exhibits.ink_table(book, compare.scores(lab, ink), id, caption)
 
     @env.macro
+    def anchor_table(ink: str, id: str, caption: str) -> str:
+        return exhibits.anchor_table(book, ink, id, caption)
+
+    @env.macro
     def ratio_figure(ink: str, id: str, caption: str) -> str:
         return exhibits.ratio_figure(book, compare.scores(lab, ink), id, caption)
 

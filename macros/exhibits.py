@@ -7,7 +7,7 @@ import datetime
 import pandas as pd
 from markupsafe import Markup
 
-from macros import chart_cache, compare, labdata, rows, seals, tables
+from macros import anchors, chart_cache, compare, labdata, rows, seals, tables
 from macros.compare import Score
 from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, tally_words, verdict_text
 from macros.records import Result, Run
@@ -58,7 +58,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
             shown = _cell(measured_value(p, m, f"run {s.run.id}" if s.run else "the model's card", book.link(where)))
         cells.append(
             {
-                "quantity": p.quantity,
+                "quantity": Markup("{}{}").format(p.quantity, _beside(book, s.ink, p.id)),
                 "inked": Markup("{}{}").format("≤ " if p.kind == "ceiling" else "", _cell(inked)),
                 "measured": shown,
                 "gap": gap_text(s),
@@ -68,6 +68,54 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
     columns = [
         Column("quantity", "Quantity"),
         Column("inked", "Inked", "right"),
+        Column("measured", "Measured", "right"),
+        Column("gap", "Gap", "right"),
+        Column("verdict", "Verdict", "left", "verdict"),
+    ]
+    return _table(book, id, columns, cells, rows.ink(scores), caption)
+
+
+def _beside(book: Book, ink: str, name: str) -> Markup:
+    """What the errata say of one prediction, marked as written after."""
+    errata = book.lab.errata.get(ink)
+    notes = []
+    for c in errata.corrections if errata else []:
+        if c.prediction == name:
+            p = book.lab.prediction(ink, name)
+            value = inked_value(p.model_copy(update={"value": c.corrected}), "", "").text if c.corrected and p.value else ""
+            notes.append(Markup(' <span class="note">Erratum, written after, not scored: {} {}{}</span>').format(
+                c.slip, f"{c.because}." if c.right else "", f" Corrected: {value}." if value else ""))
+    return Markup("").join(notes)
+
+
+def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
+    """Each re-anchored ratio as a rate: from the ink alone, anchored on which run and why, and with its slip corrected."""
+    found = anchors.of_ink(book.lab, ink)
+    if not found:
+        raise labdata.LabError([f"labdata/ink/{ink}.errata.yml: anchors: none that was measured; got {len(found)}"])
+    cells, scores = [], []
+    for a in found:
+        machine, _, run = a.anchor.run.partition("/")
+        start = Value(a.start.mean, "tok/s", "measured", sigma=a.start.sigma, how=f"run {run}", href=book.link(f"machines/{machine}/#run-{run}"))
+        inked = inked_value(a.ratio, "", "").text
+        bound = "≤ " if a.base.kind == "ceiling" else ""
+        entries = [
+            (Markup("From the ink alone: {}{} × {}").format(bound, inked_value(a.base, "", "").text, inked), a.alone),
+            (Markup("Anchored: {} × {} <span class=\"note\">on run {}, chosen after measuring: {}</span>").format(
+                _cell(start.mean), inked, run, a.anchor.because), a.anchored),
+        ]  # fmt: skip
+        if a.corrected:
+            right = a.ratio.model_copy(update={"value": a.corrected.prediction.value / a.start.mean})
+            entries.append((Markup("Anchored, slip corrected: {} × {}").format(_cell(start.mean), inked_value(right, "", "").text), a.corrected))
+        for words, s in entries:
+            scores.append(s)
+            predicted = Value(s.prediction.value, "tok/s", "predicted", decimals=2)
+            cells.append({"from": words, "predicted": Markup("{}{}").format("≤ " if s.prediction.kind == "ceiling" else "", _cell(predicted)),
+                          "measured": _cell(Value(a.rate.mean, "tok/s", "measured", sigma=a.rate.sigma)),
+                          "gap": gap_text(s), "verdict": "not scored" if s is a.corrected else verdict_html(s.verdict, verdict_text(s))})  # fmt: skip
+    columns = [
+        Column("from", "Rate × ratio"),
+        Column("predicted", "Predicted", "right"),
         Column("measured", "Measured", "right"),
         Column("gap", "Gap", "right"),
         Column("verdict", "Verdict", "left", "verdict"),

@@ -121,8 +121,10 @@ class Correction(Strict):
     slip: str = key("What went wrong", "144 KB was taken as 144,000 B")
     name: str = key("The input concerned", "KV cache per token")
     as_used: Positive = key("The number the ink used, in `unit`", 144000)
+    right: Positive | None = key("The number it should have used, in `unit`", 147456, default=None)
     unit: Literal[tuple(units.UNITS)] = key("Unit", "B")  # type: ignore[valid-type]
     because: str = key("Why the right value is right", "2 x 36 x 8 x 128 x 2 B = 147,456 B")
+    corrected: Positive | None = key("What the prediction would have been, in its own unit; shown beside it, never scored in its place", 0.8064, default=None)
 
 
 class Afterthought(Strict):
@@ -135,9 +137,19 @@ class Afterthought(Strict):
     because: str = key("Its derivation", "4.4e12 / (2 x 8.19e9)")
 
 
+class Anchor(Strict):
+    """A measured rate that a predicted ratio was started from, in place of an inked one."""
+
+    prediction: Id = key("The ratio's id in the ink", "depth-ratio")
+    instead_of: Id = key("Id in the ink of the rate that it would start from, a ceiling or a point", "decode-ceiling")
+    run: str = key("The anchor, <machine>/<run>: its result for the ratio's `over`", "apple-m4-24gb/day1-depth", pattern=r"^[a-z0-9._-]+/[a-z0-9._-]+$")
+    because: str = key("Why this run", "It shares the conditions of the deeper tests", min_length=1)
+
+
 class Errata(Document):
     """What was found after the ink was dry; stands beside it as <ink>.errata.yml."""
 
     ink: Id = key("The ink this is about", "day-01")
     corrections: list[Correction] = key("Slips", default_factory=list)
+    anchors: list[Anchor] = key("Re-anchored ratios", default_factory=list)
     afterthoughts: list[Afterthought] = key("Numbers derived after the miss", default_factory=list)

@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import compare, exhibits, history, predict, rows, tables
+from macros import anchors, compare, exhibits, history, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -137,6 +137,9 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
     if any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
         parts.append(exhibits.ratio_figure(book, scores, f"ratios{tail}", words))
+    if anchors.of_ink(book.lab, ink):
+        words = "Predicted ratios as rates, from the ink alone and re-anchored on a measured rate. The anchor was chosen after measuring."
+        parts.append(exhibits.anchor_table(book, ink, f"anchors{tail}", words))
     hit = _deepest(runs)
     if hit:
         run, result = hit

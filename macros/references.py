@@ -103,6 +103,11 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             ids = {p.id: p for p in lab.inks[errata.ink].predictions}
             for i, c in enumerate(errata.corrections):
                 known(shown, f"corrections.{i}.prediction", c.prediction, ids)
+            for i, a in enumerate(errata.anchors):
+                for end, kinds in (("prediction", ("ratio",)), ("instead_of", ("ceiling", "point"))):
+                    fit = {name: p for name, p in ids.items() if p.kind in kinds and p.of.test != "file_size"}
+                    known(shown, f"anchors.{i}.{end}", getattr(a, end), fit)
+                known(shown, f"anchors.{i}.run", a.run, lab.runs)
     for name, run in lab.runs.items():
         shown = f"labdata/runs/{name}.yml"
         known(shown, "machine", run.machine, lab.machines)

@@ -22,10 +22,11 @@ LAYERS = [
     {"proof", "references"},
     {"labdata"},
     {"history", "schema_docs", "predict", "compare"},
+    {"anchors"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
     {"subjects"},
     {"narrative"},
-    {"exhibits", "plain"},
+    {"exhibits", "plain", "surprises"},
     {"pages"},
     {"hooks", "__init__"},
 ]
