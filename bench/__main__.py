@@ -34,7 +34,8 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("check", help="check all of labdata/, its seals and their history, and the narrative")
     options.add_to(commands.add_parser("ink", help="open a plan's ink; CLOSE=1 seals it"))
     for name, words in (("withdraw", "take a run or an ink back, with BECAUSE="), ("seal", "seal a file from before the seals, with BECAUSE=")):
-        commands.add_parser(name, help=words).add_argument("file")
+        commands.add_parser(name, help=words).add_argument("file", nargs="?", default=os.environ.get("FILE", ""))
+    options.add_to(commands.add_parser("day", help="page, post, plan and open ink of a day: N= TITLE= QUESTION="))
     args = vars(parser.parse_args(argv))
     command = args.pop("command")
     try:
@@ -63,10 +64,17 @@ def _desk(command: str, args: dict) -> int:
     """What the author does before and after a run."""
     from bench import desk
 
-    if command == "ink":
-        from bench import ink, options, prepare
+    if command in ("ink", "day"):
+        from bench import day, ink, options, prepare
 
-        ink.run(options.read(args, shapes=prepare.shapes(labdata.load())), os.environ, print)
+        env = dict(os.environ)
+        if command == "day":
+            for path in day.scaffold(env):
+                print(f"Written: {path.relative_to(labdata.ROOT.parent)}")
+            args |= {"profile": f"day{int(env['N'])}"}
+            env |= {"INK": "", "TITLE": f"Day {int(env['N'])}: {env['TITLE']}"}
+            print(f"To write the ink anew, or for another machine: make ink PROFILE={args['profile']} MACHINE=…")
+        ink.run(options.read(args, shapes=prepare.shapes(labdata.load())), env, print)
         return 0
     act = desk.withdraw if command == "withdraw" else desk.seal_later
     print(f"Written: {act(args['file'], os.environ).relative_to(labdata.ROOT.parent)}")
@@ -74,9 +82,9 @@ def _desk(command: str, args: dict) -> int:
 
 
 def _check() -> int:
-    from macros import history
+    from macros import history, typed
 
-    found = history.problems(labdata.ROOT)
+    found = history.problems(labdata.ROOT) + typed.problems(labdata.ROOT.parent / "docs")
     try:
         lab = labdata.load()
     except LabError as error:
@@ -84,7 +92,7 @@ def _check() -> int:
     found += history.late(lab, labdata.ROOT)
     if found:
         raise LabError(found)
-    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; every seal holds; nothing wrong.")
+    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; every seal holds, no result is typed by hand; nothing wrong.")
     return 0
 
 

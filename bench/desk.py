@@ -105,9 +105,14 @@ def open_ink(lab: Lab, ident: str, title: str, machine: Machine, plan: str, test
         raise DeskError(f"labdata/ink/{(dry.id if dry else ident)}.yml: ink: there is one already, and ink is written once; "
                         f"got {ident!r}; INK= names another, python -m bench withdraw takes a wrong one back")  # fmt: skip
     ink = OpenInk(schema=1, id=ident, title=title, machine=machine.id, plan=plan, opened_at=now(), tests=tests, control=control, guesses=[])
-    path = labdata.ROOT / "ink" / f"{ident}.open.yml"
+    return rewrite(lab, ink)
+
+
+def rewrite(lab: Lab, ink: OpenInk) -> Path:
+    """An open ink on disk, with what is derived and how to write a guess in comments below."""
+    path = labdata.ROOT / "ink" / f"{ink.id}.open.yml"
     labdata.write(path, ink)
-    labdata.write_text(path, path.read_text(encoding="utf-8") + _help(derived(lab, machine.id, tests, control), tests))
+    labdata.write_text(path, path.read_text(encoding="utf-8") + _help(derived(lab, ink.machine, ink.tests, ink.control), ink.tests))
     return path
 
 

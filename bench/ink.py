@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from bench import desk, plan, prepare
 from bench import host as hosts
@@ -11,6 +12,7 @@ from bench.options import Options
 from bench.plan import PlanError, Test
 from macros import labdata
 from macros.cards import Machine
+from macros.inks import OpenInk
 from macros.labdata import Lab
 
 
@@ -28,21 +30,15 @@ def run(options: Options, env: Mapping[str, str], say: Callable[[str], None]) ->
     wet = [i for i in wet if env.get("INK", "") in ("", i.id)]
     if len(wet) > 1:
         raise desk.DeskError(f"INK: several inks of plan {options.profile} are open; got {', '.join(i.id for i in wet)}; INK= says which")
-    if env.get("CLOSE", "") not in ("", "0"):
-        if not wet:
-            raise desk.DeskError(f"CLOSE: no ink of plan {options.profile} is open; got {env['CLOSE']!r}; make ink PROFILE={options.profile} opens one")
-        path = desk.close_ink(lab, wet[0].id)
-        ink = labdata.load().inks[path.stem]
-        say(f"Sealed: labdata/ink/{path.name}, {ink.sealed.at:%Y-%m-%d %H:%M:%S} UTC, {path.read_text(encoding='utf-8').splitlines()[-1][2:]}")
-        desk.summary(ink.predictions, say)
-        say(f"Commit it now: git then shows that it came first. To measure: make bench PROFILE={ink.plan}")
-        return
+    closing = env.get("CLOSE", "") not in ("", "0")
+    if closing and not wet:
+        raise desk.DeskError(f"CLOSE: no ink of plan {options.profile} is open; got {env['CLOSE']!r}; make ink PROFILE={options.profile} opens one")
     if wet:
-        ink = wet[0]
-        say(f"Open: labdata/ink/{ink.id}.open.yml, {len(ink.guesses)} guesses of your own; CLOSE=1 seals it with these:")
-        desk.summary([*ink.guesses, *desk.derived(lab, ink.machine, ink.tests, ink.control)], say)
-        return
+        options = replace(options, machine=wet[0].machine)
     machine, tests = _about(lab, options, say)
+    if wet:
+        _go_on(lab, wet[0], tests, closing, say)
+        return
     lab = labdata.load()  # with the cards of a new machine or model
     ident = env.get("INK") or _name(options.profile, machine.id, lab)
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,79}", ident):
@@ -51,6 +47,27 @@ def run(options: Options, env: Mapping[str, str], say: Callable[[str], None]) ->
     title = env.get("TITLE") or f"What {machine.name} should do, plan {options.profile}"
     path = desk.open_ink(lab, ident, title, machine, options.profile, [t.target for t in tests], control)
     say(f"Opened: labdata/ink/{path.name}. Write your guesses into it, or none; make ink PROFILE={options.profile} CLOSE=1 seals it.")
+
+
+def _go_on(lab: Lab, ink: OpenInk, tests: list[Test], closing: bool, say: Callable[[str], None]) -> None:
+    """Seal an open ink, or bring it up to its plan and say what it would be sealed with."""
+    shown, targets = f"labdata/ink/{ink.id}.open.yml", [t.target for t in tests]
+    if closing:
+        if targets != ink.tests:
+            raise desk.DeskError(f"{shown}: tests: not what the plan runs now; got {'; '.join(t.label for t in ink.tests)}; make ink PROFILE={ink.plan} "
+                                 "brings them up to date, with MODEL, SHAPE, DEPTHS and NGL as the bench will get them")  # fmt: skip
+        path = desk.close_ink(lab, ink.id)
+        sealed = labdata.load().inks[path.stem]
+        say(f"Sealed: labdata/ink/{path.name}, {sealed.dry_at:%Y-%m-%d %H:%M:%S} UTC, {path.read_text(encoding='utf-8').splitlines()[-1][2:]}")
+        desk.summary(sealed.predictions, say)
+        say(f"Commit it now: git then shows that it came first. To measure: make bench PROFILE={sealed.plan}")
+        return
+    if targets != ink.tests:
+        desk.rewrite(lab, ink.model_copy(update={"tests": targets, "control": sorted({t.target.experiment for t in tests if t.cpu_control})}))
+        say(f"{shown}: the plan has changed; its tests were brought up to date, your guesses kept")
+    say(f"Open: {shown}, {len(ink.guesses)} guesses of your own; CLOSE=1 seals it with these:")
+    fresh = labdata.load().open_inks[ink.id]
+    desk.summary([*fresh.guesses, *desk.derived(lab, fresh.machine, fresh.tests, fresh.control)], say)
 
 
 def _name(profile: str, machine: str, lab: Lab) -> str:

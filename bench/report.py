@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from macros import compare, plain
+from macros import compare, plain, surprises
 from macros.narrative import tally_words
 from macros.records import Run
 
@@ -19,6 +19,7 @@ def table(lab: Lab, run: Run) -> str:
     lines = [plain.aligned(scores), "", f"{tally_words(scores)}."]
     lines += [f"{r.test} @ {r.depth}, {r.model}: {r.failed or '; '.join(compare.conditions(r))}"
               for r in run.results if r.failed or compare.conditions(r)]  # fmt: skip
+    lines += [f"Surprise? {c.what}, {c.prediction}: {c.sentence}" for c in surprises.candidates(scores)[:3]]
     if any(lab.models[r.model].weights == "synthetic" for r in run.results):
         lines.append("Synthetic weights: random bits in the real model's shapes and types.")
     return "\n".join(lines)

@@ -31,6 +31,7 @@ def define_env(env: Any) -> None:
         predict,
         roofline,
         rows,
+        surprises,
         values,
     )
     from macros.inks import DIRECTIONS
@@ -42,7 +43,7 @@ def define_env(env: Any) -> None:
     for function in vars(roofline).values():
         if callable(function) and getattr(function, "__module__", "") == roofline.__name__:
             env.macro(function)
-    for function in (book.machine, book.model, book.measured, book.inked, book.score, book.tally, book.correction, book.afterthought):
+    for function in (book.machine, book.model, book.measured, book.inked, book.score, book.correction, book.afterthought):
         env.macro(function)
     env.macro(mathml.equation)
     env.macro(mathml.frac)
@@ -66,13 +67,32 @@ def define_env(env: Any) -> None:
     def times(ratio: float, how: str, decimals: int | None = None) -> Any:
         return values.Value(ratio, "×", "derived", decimals=decimals, how=how)
 
+    env.macro(book.open_part, "open")
+
+    @env.macro
+    def tally(ink: str) -> str:
+        return book.wet(ink) or book.tally(ink)
+
     @env.macro
     def seal(ink: str) -> str:
-        return exhibits.seal(book, ink)
+        return book.wet(ink) or exhibits.seal(book, ink)
+
+    @env.macro
+    def ink_results(ink: str, id: str, caption: str) -> str:
+        runs = [] if book.wet(ink) else lab.runs_on(ink)
+        return exhibits.results_table(book, runs, id, caption) if runs else book.open_part(f"no run on ink {ink} yet")
+
+    @env.macro
+    def surprise(ink: str, prediction: str) -> str:
+        return surprises.picked(compare.scores(lab, ink), prediction, ink)
+
+    @env.macro
+    def surprise_list(ink: str) -> str:
+        return book.wet(ink) or surprises.listed(book, compare.scores(lab, ink), ink)
 
     @env.macro
     def ink_table(ink: str, id: str, caption: str) -> str:
-        return exhibits.ink_table(book, compare.scores(lab, ink), id, caption)
+        return book.wet(ink) or exhibits.ink_table(book, compare.scores(lab, ink), id, caption)
 
     @env.macro
     def anchor_table(ink: str, id: str, caption: str) -> str:
@@ -197,7 +217,7 @@ def on_pre_page_macros(env: Any) -> None:
     """
     from mkdocs.exceptions import PluginError
 
-    _book.turn_to(env.page.url)
+    _book.turn_to(env.page.url, env.page.file.src_uri)
     if env.page.meta.get("render_macros") is False:
         return
     try:

@@ -83,7 +83,7 @@ def _beside(book: Book, ink: str, name: str) -> Markup:
         if c.prediction == name:
             p = book.lab.prediction(ink, name)
             value = inked_value(p.model_copy(update={"value": c.corrected}), "", "").text if c.corrected and p.value else ""
-            notes.append(Markup(' <span class="note">Erratum, written after, not scored: {} {}{}</span>').format(
+            notes.append(Markup(' <span class="note long">Erratum, written after, not scored: {} {}{}</span>').format(
                 c.slip, f"{c.because}." if c.right else "", f" Corrected: {value}." if value else ""))
     return Markup("").join(notes)
 
@@ -101,7 +101,7 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
         bound = "≤ " if a.base.kind == "ceiling" else ""
         entries = [
             (Markup("From the ink alone: {}{} × {}").format(bound, inked_value(a.base, "", "").text, inked), a.alone),
-            (Markup("Anchored: {} × {} <span class=\"note\">on run {}, chosen after measuring: {}</span>").format(
+            (Markup("Anchored: {} × {} <span class=\"note long\">on run {}, chosen after measuring: {}</span>").format(
                 _cell(start.mean), inked, run, a.anchor.because), a.anchored),
         ]  # fmt: skip
         if a.corrected:

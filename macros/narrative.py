@@ -43,6 +43,8 @@ class Book:
         counts: numbered figures and tables so far on this page
         files: CSV files to publish, by address below the root
         firsts: what git remembers of ink and runs (`macros.history`)
+        open_parts: parts still to be written, all pages
+        source: the page's file below docs/
     """
 
     lab: Lab
@@ -51,10 +53,29 @@ class Book:
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     firsts: dict[str, First] = field(default_factory=dict)
+    open_parts: list[str] = field(default_factory=list)
+    source: str = ""
 
-    def turn_to(self, here: str) -> None:
+    def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
-        self.here, self.counts = here, {}
+        self.here, self.source, self.counts = here, source, {}
+
+    def open_part(self, words: str) -> Markup:
+        """A part still to be written: shown in the preview; the published build stops and names it (`macros.hooks`)."""
+        self.open_parts.append(f"docs/{self.source}: open: {words}")
+        return Markup('<mark class="open">Open: {}</mark>').format(words)
+
+    def wet(self, ink: str) -> Markup | None:
+        """An open part where an ink is not sealed yet; None where it is.
+
+        Raises:
+            LabError: no such ink, sealed or open.
+        """
+        if ink in self.lab.inks:
+            return None
+        if ink not in self.lab.open_inks and ink not in {day.ink for day in self.days}:
+            self.lab.get("inks", ink)
+        return self.open_part(f"ink {ink} is not sealed yet; make ink opens it, make ink CLOSE=1 seals it")
 
     def link(self, target: str) -> str:
         """A relative link to an address below the site's root, fragment kept."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from macros.compare import NOISE_SIGMAS, Score
 from macros.inks import DIRECTIONS
-from macros.narrative import inked_value, measured_value
-from macros.values import THIN, number, percent
+from macros.labdata import LabError
+from macros.narrative import Book, inked_value, measured_value
+from macros.values import THIN, inert, number, percent
 
 
 @dataclass(frozen=True)
@@ -84,3 +87,23 @@ def _hit(s: Score) -> Surprise:
     close = f"{percent(abs(s.gap)).text} {'above' if s.gap > 0 else 'below'} the ink" if s.gap else "on the ink"
     luck = ", closer than the noise, so partly luck" if s.same and s.gap else ""
     return Surprise(s.prediction.id, "best hit", f"{_pair(s)}. That is {close}{luck}.", s.distance_sigmas if s.distance_sigmas is not None else math.nan)
+
+
+def picked(scores: list[Score], prediction: str, ink: str) -> Markup:
+    """The sentence of the candidate an author picked.
+
+    Raises:
+        LabError: not among the candidates; they are named.
+    """
+    known = {c.prediction: c for c in candidates(scores)}
+    if prediction not in known:
+        raise LabError([f"labdata/ink/{ink}.yml: surprise: not a candidate; got {prediction!r}; known: {', '.join(known) or 'none'}"])
+    return inert(known[prediction].sentence)
+
+
+def listed(book: Book, scores: list[Score], ink: str) -> Markup:
+    """The candidates with how to pick one: an open part, for the author's eyes."""
+    found = candidates(scores)
+    items = Markup("").join(Markup("<li>{}, <code>{}</code>: {}</li>").format(c.what, c.prediction, c.sentence) for c in found)
+    words = f"pick what surprised with the macro surprise({ink!r}, id)" if found else f"nothing of ink {ink} is measured that could surprise"
+    return Markup("<div>{}<ol>{}</ol></div>").format(book.open_part(words), items) if found else book.open_part(words)

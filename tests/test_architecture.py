@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "work"},
+    {"units", "roofline", "work", "typed"},
     {"fields", "gguf_header"},
     {"seals"},
     {"cards", "inks"},
