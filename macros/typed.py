@@ -37,7 +37,7 @@ _HIDDEN = [
     for p in (r"^```.*?^```", r"`[^`\n]+`", r"\[\[.*?\]\]", r"\[%.*?%\]", r"\[#.*?#\]", r"<[^<>]+>", r"\]\([^)\n]*\)", r"\{[:.#][^}\n]*\}")
 ]
 _HIDDEN[0] = re.compile(r"^```.*?^```", re.S | re.M)
-_SPOKEN = ("title:", "question:", "description:")  # of the front matter, what a reader sees
+_SPOKEN = ("title:", "description:")  # of the front matter; a question holds no result
 
 
 def _plain(text: str) -> str:
