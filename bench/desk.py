@@ -175,7 +175,7 @@ def _named(file: str, env: Mapping[str, str]) -> tuple[Path, str]:
         raise DeskError(f"FILE: not a file of labdata/ink or labdata/runs; got {file!r}")
     because = " ".join(env.get("BECAUSE", "").split())
     if not because:
-        raise DeskError(f"BECAUSE: a reason is needed; got none; BECAUSE=\"the laptop was on battery\" python -m bench … {file}")
+        raise DeskError(f'BECAUSE: a reason is needed; got none; BECAUSE="the laptop was on battery" says why {path.name} is touched')
     return path.resolve(), because
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from test_bench import TINY, settings
 from test_proof import commit, git
 
 from bench import weights
-from macros import labdata, seals, typed
+from macros import compare, labdata, seals, surprises, typed
 
 ASKED = {"N": "2", "TITLE": "Small, \"quoted\" [[ x ]]: day", "QUESTION": "What does a model of two layers decode?"}
 INK, PAGE = "labdata/ink/day-02", "docs/days/02-small-quoted-x-day.md"
@@ -121,16 +122,18 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     commit(project)
     assert bench("check").returncode == 0, bench("check").stderr
     report = bench("report")
-    assert "Surprise? broken direction, turn:" in report.stdout or "Surprise? miss, one:" in report.stdout
+    first = surprises.candidates(compare.scores(lab, "day-02"))[0]
+    assert f"Surprise? {first.what}, {first.prediction}: {first.sentence}" in report.stdout
 
     # The author writes; what is filled is published.
-    fill(project)
+    fill(project, first.prediction)
     build = run_module(project, "mkdocs", "build", "-q")
     assert build.returncode == 0, build.stderr
     page = (project / "site/days/02-small-quoted-x-day/index.html").read_text(encoding="utf-8")
     words = re.sub(r"[\s\u00a0\u202f]+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert "unaltered since" in words and "measured 3" in words or "measured " in words
-    assert 'class="verdict missed"' in page and "Open:" not in words and "σ of the measurement" in words
+    assert f"measured {made.started_at:%-d %B %Y, %H:%M} UTC" in words and f"Inked {ink.sealed.at:%-d %B %Y, %H:%M} UTC" in words
+    assert "unaltered since" in words and "Open:" not in words and " ".join(first.sentence.replace("\u202f", " ").split()) in html.unescape(words)
+    assert page.count('class="verdict ') == len(ink.predictions)
     machine = (project / f"site/machines/{made.machine}/index.html").read_text(encoding="utf-8")
     assert re.search(r"ink first committed in \w{12}, run in \w{12}, after it", machine)
     assert bench("check").returncode == 0
@@ -142,12 +145,12 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     assert caught.returncode == 1 and f"{made.id}.yml: seal: a byte was changed" in caught.stderr and "differs from what was committed" in caught.stderr
 
 
-def fill(project: Path) -> None:
+def fill(project: Path, picked: str) -> None:
     """Every open part written, and the surprise picked."""
     for file in (PAGE, "docs/days/02-post.md"):
         path = project / file
         text = re.sub(r'\[\[ open\(".*?"\) \]\]', "Written by the author.", path.read_text(encoding="utf-8"))
-        path.write_text(text.replace('[[ surprise_list("day-02") ]]', '[[ surprise("day-02", "one") ]]'), encoding="utf-8")
+        path.write_text(text.replace('[[ surprise_list("day-02") ]]', f'[[ surprise("day-02", "{picked}") ]]'), encoding="utf-8")
 
 
 def preview(project: Path, address: str) -> str:

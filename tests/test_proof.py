@@ -179,6 +179,14 @@ def test_a_deleted_file_is_missed_committed_or_not(kept: Path, file: str):
         commit(kept)
 
 
+def test_a_time_stamps_proof_beside_the_ink_may_be_renewed(kept: Path):
+    for proof in ("pending", "complete"):
+        (kept / "ink/i.yml.ots").write_text(proof, encoding="utf-8")
+        labdata.load(kept)
+        assert history.problems(kept) == []
+        commit(kept)
+
+
 def test_an_edited_raw_file_is_named(kept: Path):
     with (kept / "raw/day-01.yml").open("a", encoding="utf-8") as out:
         out.write("# and more\n")
@@ -194,6 +202,8 @@ def test_rewritten_history_is_caught_by_the_base_branch(kept: Path, monkeypatch:
     assert "differs from what was committed in main" in line
     monkeypatch.setenv("INKLAB_BASE", "forged")
     assert history.problems(kept) == []
+    monkeypatch.setenv("INKLAB_BASE", "gone")
+    assert history.problems(kept)[0].startswith("INKLAB_BASE: no such branch or commit here; got 'gone'")
 
 
 def test_ink_committed_after_its_run_is_named(kept: Path):
