@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from macros import anchors, chart_cache, compare, labdata, rows, seals, tables
 from macros.compare import Score
-from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, tally_words, verdict_text
+from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, remark, tally_words
 from macros.records import Result, Run
 from macros.tables import Column
 from macros.values import (
@@ -62,7 +62,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
                 "inked": Markup("{}{}").format("≤ " if p.kind == "ceiling" else "", _cell(inked)),
                 "measured": shown,
                 "gap": gap_text(s),
-                "verdict": verdict_html(s.verdict, verdict_text(s)),
+                "verdict": _verdict(s),
             }
         )
     columns = [
@@ -75,6 +75,12 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
     return _table(book, id, columns, cells, rows.ink(scores), caption)
 
 
+def _verdict(s: Score) -> Markup:
+    """A verdict, and below it that noise hides the difference."""
+    said = remark(s)
+    return verdict_html(s.verdict) + (Markup(' <span class="note long">{}</span>').format(said) if said else Markup(""))
+
+
 def _beside(book: Book, ink: str, name: str) -> Markup:
     """What the errata say of one prediction, marked as written after."""
     errata = book.lab.errata.get(ink)
@@ -83,8 +89,8 @@ def _beside(book: Book, ink: str, name: str) -> Markup:
         if c.prediction == name:
             p = book.lab.prediction(ink, name)
             value = inked_value(p.model_copy(update={"value": c.corrected}), "", "").text if c.corrected and p.value else ""
-            notes.append(Markup(' <span class="note long">Erratum, written after, not scored: {} {}{}</span>').format(
-                c.slip, f"{c.because}." if c.right else "", f" Corrected: {value}." if value else ""))
+            notes.append(Markup(' <span class="note long" title="{}">Erratum, written after, not scored: {}{}</span>').format(
+                c.because, c.slip, f" Corrected: {value}." if value else ""))
     return Markup("").join(notes)
 
 
@@ -112,7 +118,7 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
             predicted = Value(s.prediction.value, "tok/s", "predicted", decimals=2)
             cells.append({"from": words, "predicted": Markup("{}{}").format("≤ " if s.prediction.kind == "ceiling" else "", _cell(predicted)),
                           "measured": _cell(Value(a.rate.mean, "tok/s", "measured", sigma=a.rate.sigma)),
-                          "gap": gap_text(s), "verdict": "not scored" if s is a.corrected else verdict_html(s.verdict, verdict_text(s))})  # fmt: skip
+                          "gap": gap_text(s), "verdict": "not scored" if s is a.corrected else _verdict(s)})  # fmt: skip
     columns = [
         Column("from", "Rate × ratio"),
         Column("predicted", "Predicted", "right"),
@@ -271,7 +277,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
         f"{count} prediction{'s' if count != 1 else ''}",
         "unaltered" + (f", sealed later ({later.at:%-d %B %Y})" if later else " since"),
         *([f"{gone} run{'s' if gone > 1 else ''} withdrawn"] if gone else []),
-        tally_words(compare.scores(lab, ink, runs)),
+        *([tally_words(compare.scores(lab, ink, runs))] if runs else []),
     ]
     title = " ".join(filter(None, (document.written_note, later and f"{later.because}.", f"SHA-256 {seals.sha256(labdata.ROOT / 'ink' / f'{ink}.yml')}")))
     return Markup('<p class="seal" title="{}">{}</p>').format(title, " · ".join(parts))

@@ -151,6 +151,8 @@ class Lab:
             LabError: no such document; the known ones are named.
         """
         known = getattr(self, kind)
+        if kind == "inks" and name in self.open_inks:
+            raise LabError([f"labdata/ink/{name}.open.yml: ink: not sealed yet, so no page can quote it; got {name!r}; make ink CLOSE=1 seals it"])
         if name not in known:
             raise LabError([f"labdata/{kind}: unknown name; got {name!r}; known: {', '.join(sorted(known)) or 'none'}"])
         return known[name]

@@ -311,4 +311,9 @@ def gap_text(s: Score) -> str:
 
 def verdict_text(s: Score) -> str:
     """The verdict's word, and whether the two numbers differ at all beyond noise."""
-    return f"{s.verdict}, {compare.SAME}" if s.same and s.prediction.kind != "interval" else s.verdict
+    return ", ".join(filter(None, (s.verdict, remark(s))))
+
+
+def remark(s: Score) -> str:
+    """What a verdict does not say: that the two numbers do not differ beyond noise; empty where they do."""
+    return compare.SAME if s.same and s.prediction.kind != "interval" else ""

@@ -176,8 +176,8 @@ def inert(text: str) -> Markup:
     return Markup(re.sub(active, lambda sign: f"&#{ord(sign[0])};", " ".join(text.split())))
 
 
-def verdict_html(word: str, words: str = "") -> Markup:
-    """A verdict with its mark, in `words` where there is more to say; colour never stands alone."""
+def verdict_html(word: str) -> Markup:
+    """A verdict with its mark; colour never stands alone."""
     good, bad = ("held", "unbroken"), ("missed", "broken")
     mark, css = ("●", "held") if word in good else ("✕", "missed") if word in bad else ("○", "undecided")
-    return Markup('<span class="verdict {}">{} {}</span>').format(css, mark, words or word)
+    return Markup('<span class="verdict {}">{} {}</span>').format(css, mark, word)
