@@ -43,10 +43,14 @@ def head(root: Path) -> str | None:
     return (git(root, "rev-parse", "HEAD") or "").strip() or None
 
 
-def firsts(root: Path) -> dict[str, First]:
-    """Every ink, run and raw file the history ever held, by its place below labdata, as it was first committed."""
+def firsts(root: Path, folders: tuple[str, ...] = FOLDERS, merged: bool = False) -> dict[str, First]:
+    """Every ink, run and raw file the history ever held, by its place below labdata, as it was first committed.
+
+    Args:
+        merged: a branch that was merged counts as its merge, whatever it did to its own files before
+    """
     text = git(root, "log", "--reverse", "--topo-order", "-m", "--diff-filter=A", "--raw", "--no-renames", "--no-abbrev", "--relative",
-               "--format=commit %H", "--", *FOLDERS)  # fmt: skip
+               *(["--first-parent"] if merged else []), "--format=commit %H", "--", *folders)  # fmt: skip
     found: dict[str, First] = {}
     commit, age = "", 0
     for line in (text or "").splitlines():
@@ -103,7 +107,8 @@ def problems(root: Path) -> list[str]:
     """Ink, runs and raw files that were edited or deleted since they were first committed, and ink committed after its run."""
     if not git(root, "ls-files", "--", *FOLDERS):
         return []
-    remembered = firsts(root)
+    # A raw file may be put right on its branch until it is merged; ink and runs are dry from their first commit.
+    remembered = firsts(root, ("ink", "runs")) | firsts(root, ("raw",), merged=True)
     branch, there = base(root)
     asked = os.environ.get("INKLAB_BASE")
     if asked and not branch:

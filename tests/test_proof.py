@@ -194,6 +194,18 @@ def test_an_edited_raw_file_is_named(kept: Path):
     assert line.startswith("labdata/raw/day-01.yml: file: differs")
 
 
+def test_a_merged_branch_may_have_put_its_raw_file_right_but_not_its_ink(kept: Path):
+    git(kept, "checkout", "-q", "-b", "day")
+    for i, text in enumerate(("a slip", "as it was")):
+        (kept / "raw/day-02.txt").write_text(text, encoding="utf-8")
+        labdata.write(kept / "ink/day-02.yml", ink(id="day-02", title=f"version {i}"))
+        commit(kept)
+    git(kept, "checkout", "-q", "main")
+    git(kept, "merge", "-q", "--no-ff", "-m", "m", "day")
+    (line,) = history.problems(kept)
+    assert line.startswith("labdata/ink/day-02.yml: file: differs from what was committed in ")
+
+
 def test_rewritten_history_is_caught_by_the_base_branch(kept: Path, monkeypatch: pytest.MonkeyPatch):
     git(kept, "checkout", "-q", "--orphan", "forged")
     forge(kept / f"runs/{MACHINE}/r.yml", "6150000000", "6050000000")
