@@ -68,6 +68,7 @@ def define_env(env: Any) -> None:
         return values.Value(ratio, "×", "derived", decimals=decimals, how=how)
 
     env.macro(book.open_part, "open")
+    env.macro(narrative.differ_words, "differ")
 
     @env.macro
     def tally(ink: str) -> str:

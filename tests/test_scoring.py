@@ -9,7 +9,8 @@ import pytest
 from macros import compare, labdata
 from macros.compare import Measured, Score, verdict, weakest
 from macros.inks import Prediction, Target
-from macros.narrative import gap_text, verdict_text
+from macros.narrative import differ_words, gap_text, verdict_text
+from macros.values import Value
 
 A, B, C = (Target(experiment="e", model=m, test="tg128") for m in "abc")
 NAN = math.nan
@@ -69,3 +70,14 @@ def test_a_gap_carries_the_measurements_sigma_and_noise_is_said(p: Prediction, m
     s = Score("i", p, m, verdict(p, m))
     assert gap_text(s).replace("\u202f", " ").replace("\u00a0", " ") == gap
     assert verdict_text(s) == words
+
+
+def test_two_values_are_said_to_differ_only_beyond_noise():
+    def value(n: float, sigma: float | None) -> Value:
+        return Value(n, "tok/s", "measured", sigma=sigma)
+
+    assert differ_words(value(20.80, 0.05), value(19.82, 0.38)) == "differ beyond noise"  # 0.98 against 2 x 0.383
+    assert differ_words(value(228.94, 0.10), value(226.70, 7.47)) == "are not distinguishable"
+    assert "unknown" in differ_words(value(20.80, None), value(1.0, 0.1))
+    with pytest.raises(ValueError, match="two units"):
+        differ_words(value(1.0, 0.1), Value(1.0, "GB/s", "measured", sigma=0.1))
