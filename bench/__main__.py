@@ -69,6 +69,7 @@ def _desk(command: str, args: dict) -> int:
 
         env = dict(os.environ)
         if command == "day":
+            options.read({**args, "profile": "quick"}, shapes=prepare.shapes(labdata.load()))  # what is wrong is said before anything is written
             for path in day.scaffold(env):
                 print(f"Written: {path.relative_to(labdata.ROOT.parent)}")
             args |= {"profile": f"day{int(env['N'])}"}

@@ -15,7 +15,8 @@ from pydantic import AwareDatetime
 
 from macros.fields import Document, Strict, key
 
-TOOL = "inklab 0.1.0"
+VERSION = "0.1.0"
+TOOL = f"inklab {VERSION}"
 MARK = "# sha256 of all above: "
 BESIDE = ("seal", "withdrawn", "errata", "open")  # <name>.<word>.yml stands beside <name>.yml
 _LAST = re.compile(rb"\n" + re.escape(MARK.encode()) + rb"([0-9a-f]{64})\n\Z")

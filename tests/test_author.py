@@ -191,6 +191,7 @@ def test_a_day_without_its_words_names_them_all(project: Path):
         ("the `87 %` of [[ x(87) ]] [% set y = '5 GB' %]<b title='5 GB'>", []),
         ("```\nllama-bench -n 128 tokens 87 %\n```\nand 5 GiB", ["5 gib"]),
         ("[[ percent(0.87, 'typed') ]]", ["percent(0.87,"]),
+        ("a < 5 GB and > 3 GB", ["5 gb", "3 gb"]),
         ("pp512, tg128, Q4_K_M, Qwen3-8B, Day 2, 2026-11-30, section 3", []),
         ("---\ntitle: 87 % of the roof\nday: 1\n---\nwords", ["87 %"]),
     ],
