@@ -33,10 +33,9 @@ MARKER = re.compile(r"\[#\s*typed\s+\"(?P<literal>[^\"]+)\"\s*:\s*(?P<reason>.*?
 _ANY_MARKER = re.compile(r"\[#\s*typed\b.*?#\]", re.S)
 # What is not narrative: code, macros and what they are given, tags, link targets, table rules.
 _HIDDEN = [
-    re.compile(p, re.S)
+    re.compile(p, re.S | re.M)
     for p in (r"^```.*?^```", r"`[^`\n]+`", r"\[\[.*?\]\]", r"\[%.*?%\]", r"\[#.*?#\]", r"</?[a-zA-Z!][^<>]*>", r"\]\([^)\n]*\)", r"\{[:.#][^}\n]*\}")
 ]
-_HIDDEN[0] = re.compile(r"^```.*?^```", re.S | re.M)
 _SPOKEN = ("title:", "description:")  # of the front matter; a question holds no result
 
 
