@@ -270,6 +270,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
     runs = lab.runs_on(ink) if runs is None else runs
     count = len(document.predictions)
     later = lab.seals.get(f"ink/{ink}")
+    taken = lab.withdrawn.get(f"ink/{ink}")
     gone = sum(r.ink is not None and r.ink.id == ink for r in lab.withdrawn_runs(document.machine))
     parts = [
         f"Inked {_hour(document.dry_at) or 'before measuring, hour not recorded'}",
@@ -277,6 +278,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
         f"{count} prediction{'s' if count != 1 else ''}",
         "unaltered" + (f", sealed later ({later.at:%-d %B %Y})" if later else " since"),
         *([f"{gone} run{'s' if gone > 1 else ''} withdrawn"] if gone else []),
+        *([f"ink withdrawn {_hour(taken.at)}: {taken.because}"] if taken else []),
         *([tally_words(compare.scores(lab, ink, runs))] if runs else []),
     ]
     title = " ".join(filter(None, (document.written_note, later and f"{later.because}.", f"SHA-256 {seals.sha256(labdata.ROOT / 'ink' / f'{ink}.yml')}")))

@@ -12,9 +12,10 @@ import pytest
 from conftest import reseal, run_module
 
 from bench import desk
-from macros import history, labdata, seals
+from macros import exhibits, history, labdata, seals
 from macros.inks import Ink, Prediction, Target
 from macros.labdata import LabError
+from macros.narrative import Book
 from macros.records import HostDoc, InkRef, Instrument, Result, Run
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -275,6 +276,15 @@ def test_what_has_a_seal_is_not_sealed_later(project: Path):
     labdata.write(project / "labdata/ink/i.yml", ink())
     done = run_module(project, "bench", "seal", "labdata/ink/i.yml", env={"BECAUSE": "x"})
     assert done.returncode == 1 and "is not sealed again" in done.stderr
+
+
+def test_a_page_says_that_its_ink_was_withdrawn(lab: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(labdata, "ROOT", lab)
+    withdraw(lab / "ink/i.yml")
+    assert any("i.withdrawn.yml: file: a run counts on this ink; got apple-m4-24gb/r; withdraw the run first" in p for p in problems(lab))
+    withdraw(lab / f"runs/{MACHINE}/r.yml")
+    words = str(exhibits.seal(Book(labdata.load(lab)), "i"))
+    assert "1 run withdrawn" in words and "ink withdrawn 1 November 2026, 12:00 UTC: on battery" in words and "not measured yet" in words
 
 
 def test_two_inks_for_one_run_are_named(lab: Path, monkeypatch: pytest.MonkeyPatch):
