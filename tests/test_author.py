@@ -19,8 +19,8 @@ from test_proof import commit, git
 from bench import weights
 from macros import compare, labdata, seals, surprises, typed
 
-ASKED = {"N": "2", "TITLE": "Small, \"quoted\" [[ x ]]: day", "QUESTION": "What does a model of two layers decode?"}
-INK, PAGE = "labdata/ink/day-02", "docs/days/02-small-quoted-x-day.md"
+ASKED = {"N": "998", "TITLE": "Small, \"quoted\" [[ x ]]: day", "QUESTION": "What does a model of two layers decode?"}
+INK, PAGE = "labdata/ink/day-998", "docs/days/998-small-quoted-x-day.md"
 GUESSES = """guesses:
   - {id: roof, quantity: Decode rate, kind: ceiling, value: 9.0e+7, unit: tok/s, as_written: at most 9e7, because: nothing is that fast, of: DECODE}
   - {id: one, quantity: Decode rate, kind: point, value: 0.001, unit: tok/s, as_written: '0.001', because: a snail, of: DECODE}
@@ -42,7 +42,7 @@ def guess(project: Path) -> None:
     """What the author writes into the open ink."""
     path = project / f"{INK}.open.yml"
     text = path.read_text(encoding="utf-8")
-    tests = {t.test: t for t in labdata.load(project / "labdata").open_inks["day-02"].tests if not t.depth}
+    tests = {t.test: t for t in labdata.load(project / "labdata").open_inks["day-998"].tests if not t.depth}
     words = GUESSES
     for name, test in (("DECODE", "tg128"), ("PREFILL", "pp512")):
         t = tests[test]
@@ -62,31 +62,31 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     # A day from nothing: page, post, plan, open ink; nothing of it a second time.
     done = bench("day", **ASKED)
     assert done.returncode == 0, done.stderr
-    for file in (PAGE, "docs/days/02-post.md", "bench/plans/day2.yml", f"{INK}.open.yml"):
+    for file in (PAGE, "docs/days/998-post.md", "bench/plans/day998.yml", f"{INK}.open.yml"):
         assert (project / file).is_file(), done.stdout
     again = bench("day", **ASKED)
-    assert again.returncode == 1 and again.stderr.count("Day 2 has it already") == 4
+    assert again.returncode == 1 and again.stderr.count("Day 998 has it already") == 4
     headings = re.findall(r"(?m)^## (.*)$", (project / PAGE).read_text(encoding="utf-8"))
     assert headings == ["Prediction", "Steps", "Measurement", "Score", "Surprises", "Tomorrow"]
 
     # The preview shows what is open; the published build names all of it and writes nothing.
-    assert "Open: the answer in two sentences" in preview(project, "days/02-small-quoted-x-day/")
+    assert "Open: the answer in two sentences" in preview(project, "days/998-small-quoted-x-day/")
     build = run_module(project, "mkdocs", "build", "-q")
     opened = [line for line in build.stderr.splitlines() if ": open: " in line]
     assert build.returncode == 1 and "Traceback" not in build.stderr
-    assert any("is not sealed yet" in line for line in opened) and sum("02-post.md" in line for line in opened) >= 2
+    assert any("is not sealed yet" in line for line in opened) and sum("998-post.md" in line for line in opened) >= 2
     assert not list((project / "site").rglob("*.html"))
 
     # Wet ink: nothing is measured. The plan may still change, and the ink follows.
-    refused = bench("run", PROFILE="day2")
-    assert refused.returncode == 1 and "day-02.open.yml: ink: still open" in refused.stderr and "CLOSE=1" in refused.stderr
+    refused = bench("run", PROFILE="day998")
+    assert refused.returncode == 1 and "day-998.open.yml: ink: still open" in refused.stderr and "CLOSE=1" in refused.stderr
     assert labdata.load(project / "labdata").runs.keys() == labdata.load().runs.keys()
     guess(project)
-    plan = project / "bench/plans/day2.yml"
+    plan = project / "bench/plans/day998.yml"
     plan.write_text(plan.read_text(encoding="utf-8").replace("tests: [tg128], depths", "tests: [pp512, tg128], depths"), encoding="utf-8")
-    stale = bench("ink", PROFILE="day2", CLOSE="1")
+    stale = bench("ink", PROFILE="day998", CLOSE="1")
     assert stale.returncode == 1 and "tests: not what the plan runs now" in stale.stderr
-    fresh = bench("ink", PROFILE="day2")
+    fresh = bench("ink", PROFILE="day998")
     assert fresh.returncode == 0 and "brought up to date" in fresh.stdout and "6 guesses of your own" in fresh.stdout
     wrong = project / f"{INK}.open.yml"
     kept = wrong.read_text(encoding="utf-8")
@@ -95,10 +95,10 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     wrong.write_text(kept, encoding="utf-8")
 
     # Sealed: hash, hour, tool, commit; the guesses and what is derived, with its inputs and their sources.
-    closed = bench("ink", PROFILE="day2", CLOSE="1")
+    closed = bench("ink", PROFILE="day998", CLOSE="1")
     assert closed.returncode == 0, closed.stderr
     path = project / f"{INK}.yml"
-    ink = labdata.load(project / "labdata").inks["day-02"]
+    ink = labdata.load(project / "labdata").inks["day-998"]
     assert ink.sealed.commit == git(project, "rev-parse", "HEAD") and ink.sealed.tool == seals.TOOL and not wrong.exists()
     assert path.read_text(encoding="utf-8").splitlines()[-1][2:] in closed.stdout
     kinds = [p.kind for p in ink.predictions]
@@ -107,29 +107,29 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     assert {i.name.split()[0] for i in roof.inputs} == {"bandwidth", "bytes"} and all(i.source for i in roof.inputs)
     commit(project)
     for more in ({"CLOSE": "1"}, {}):
-        assert bench("ink", PROFILE="day2", **more).returncode == 1  # sealed ink is written once
+        assert bench("ink", PROFILE="day998", **more).returncode == 1  # sealed ink is written once
 
     # Measured on that ink; afterwards no ink for it any more.
-    other = bench("run", PROFILE="day2", DEPTHS="64")
+    other = bench("run", PROFILE="day998", DEPTHS="64")
     assert other.returncode == 1 and "planned: not the tests of this run" in other.stderr
-    run = bench("run", PROFILE="day2")
+    run = bench("run", PROFILE="day998")
     assert run.returncode == 0, run.stderr
     lab = labdata.load(project / "labdata")
-    (made,) = lab.runs_on("day-02")
+    (made,) = lab.runs_on("day-998")
     assert made.ink.sha256 == seals.sha256(path) and ink.sealed.at <= made.started_at
-    late = bench("ink", PROFILE="day2", INK="day-02b")
+    late = bench("ink", PROFILE="day998", INK="day-998b")
     assert late.returncode == 1 and "has results" in late.stderr and "ink comes first" in late.stderr
     commit(project)
     assert bench("check").returncode == 0, bench("check").stderr
     report = bench("report")
-    first = surprises.candidates(compare.scores(lab, "day-02"))[0]
+    first = surprises.candidates(compare.scores(lab, "day-998"))[0]
     assert f"Surprise? {first.what}, {first.prediction}: {first.sentence}" in report.stdout
 
     # The author writes; what is filled is published.
     fill(project, first.prediction)
     build = run_module(project, "mkdocs", "build", "-q")
     assert build.returncode == 0, build.stderr
-    page = (project / "site/days/02-small-quoted-x-day/index.html").read_text(encoding="utf-8")
+    page = (project / "site/days/998-small-quoted-x-day/index.html").read_text(encoding="utf-8")
     words = re.sub(r"[\s\u00a0\u202f]+", " ", re.sub(r"<[^>]+>", " ", page))
     assert f"measured {made.started_at:%-d %B %Y, %H:%M} UTC" in words and f"Inked {ink.sealed.at:%-d %B %Y, %H:%M} UTC" in words
     assert "unaltered since" in words and "Open:" not in words and " ".join(first.sentence.replace("\u202f", " ").split()) in html.unescape(words)
@@ -147,10 +147,10 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
 
 def fill(project: Path, picked: str) -> None:
     """Every open part written, and the surprise picked."""
-    for file in (PAGE, "docs/days/02-post.md"):
+    for file in (PAGE, "docs/days/998-post.md"):
         path = project / file
         text = re.sub(r'\[\[ open\(".*?"\) \]\]', "Written by the author.", path.read_text(encoding="utf-8"))
-        path.write_text(text.replace('[[ surprise_list("day-02") ]]', f'[[ surprise("day-02", "{picked}") ]]'), encoding="utf-8")
+        path.write_text(text.replace('[[ surprise_list("day-998") ]]', f'[[ surprise("day-998", "{picked}") ]]'), encoding="utf-8")
 
 
 def preview(project: Path, address: str) -> str:
