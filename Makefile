@@ -4,7 +4,7 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := FILE PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON N TITLE QUESTION INK CLOSE FILE BECAUSE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import site serve check test perf lock schema clean clean-all help
+.PHONY: all bench import day ink withdraw site serve check test perf lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -41,6 +41,18 @@ import: ## take in a log of llama-bench, llama-server, Ollama or LM Studio: FILE
 	@$(SETUP) site
 	@$(RUN) -m bench import
 
+day: ## a day from nothing, its page, post, plan and open ink: N=2 TITLE="…" QUESTION="…" MACHINE=
+	@$(SETUP) bench
+	@$(RUN) -m bench day
+
+ink: ## open the ink of a plan for your guesses, or seal it with CLOSE=1: PROFILE= MACHINE= INK= and the bench's own
+	@$(SETUP) bench
+	@$(RUN) -m bench ink
+
+withdraw: ## take a wrong run or ink back, it stays and counts no more: FILE=labdata/runs/… BECAUSE="…"
+	@$(SETUP) site
+	@$(RUN) -m bench withdraw
+
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
 	@echo "Building the site, a few seconds"; $(RUN) -m mkdocs build -q && echo "Built: site/index.html"
@@ -49,7 +61,7 @@ serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site
 	@$(RUN) -m mkdocs serve
 
-check: ## check all of labdata/
+check: ## check all of labdata/, its seals against git, and that docs/ types no result by hand
 	@$(SETUP) site
 	@$(RUN) -m bench check
 

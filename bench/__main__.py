@@ -1,8 +1,9 @@
-"""`python -m bench run|import|report|check`: the only place that prints and exits."""
+"""`python -m bench run|import|report|check|ink|withdraw|seal|day`: the only place that prints and exits."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -34,7 +35,11 @@ def main(argv: list[str] | None = None) -> int:
     imported.add_argument("--model", help="the model's name in labdata/models, or its name where the log gives none")
     report = commands.add_parser("report", help="predicted against measured, newest run")
     report.add_argument("--machine")
-    commands.add_parser("check", help="check all of labdata/")
+    commands.add_parser("check", help="check all of labdata/, its seals and their history, and the narrative")
+    options.add_to(commands.add_parser("ink", help="open a plan's ink; CLOSE=1 seals it"))
+    for name, words in (("withdraw", "take a run or an ink back, with BECAUSE="), ("seal", "seal a file from before the seals, with BECAUSE=")):
+        commands.add_parser(name, help=words).add_argument("file", nargs="?", default=os.environ.get("FILE", ""))
+    options.add_to(commands.add_parser("day", help="page, post, plan and open ink of a day: N= TITLE= QUESTION="))
     args = vars(parser.parse_args(argv))
     command = args.pop("command")
     try:
@@ -42,7 +47,9 @@ def main(argv: list[str] | None = None) -> int:
             return _run(args)
         if command == "import":
             return _import(args)
-        return _report(args["machine"]) if command == "report" else _check()
+        if command == "report":
+            return _report(args["machine"])
+        return _check() if command == "check" else _desk(command, args)
     except KeyboardInterrupt:
         print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
         return 130
@@ -56,12 +63,43 @@ def main(argv: list[str] | None = None) -> int:
 
 
 # By name, so that `check` and `report` load without the bench's own packages.
-_EXPECTED = {"ImportRefused", "OptionError", "PlanError", "ProbeFailed"}
+_EXPECTED = {"DeskError", "ImportRefused", "OptionError", "PlanError", "ProbeFailed"}
+
+
+def _desk(command: str, args: dict) -> int:
+    """What the author does before and after a run."""
+    from bench import desk
+
+    if command in ("ink", "day"):
+        from bench import day, ink, options, prepare
+
+        env = dict(os.environ)
+        if command == "day":
+            options.read({**args, "profile": "quick"}, shapes=prepare.shapes(labdata.load()))  # what is wrong is said before anything is written
+            for path in day.scaffold(env):
+                print(f"Written: {path.relative_to(labdata.ROOT.parent)}")
+            args |= {"profile": f"day{int(env['N'])}"}
+            env |= {"INK": "", "TITLE": f"Day {int(env['N'])}: {env['TITLE']}"}
+            print(f"To write the ink anew, or for another machine: make ink PROFILE={args['profile']} MACHINE=…")
+        ink.run(options.read(args, shapes=prepare.shapes(labdata.load())), env, print)
+        return 0
+    act = desk.withdraw if command == "withdraw" else desk.seal_later
+    print(f"Written: {act(args['file'], os.environ).relative_to(labdata.ROOT.parent)}")
+    return 0
 
 
 def _check() -> int:
-    lab = labdata.load()
-    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; nothing wrong.")
+    from macros import history, typed
+
+    found = history.problems(labdata.ROOT) + typed.problems(labdata.ROOT.parent / "docs")
+    try:
+        lab = labdata.load()
+    except LabError as error:
+        raise LabError([*error.problems, *found]) from None
+    found += history.late(lab, labdata.ROOT)
+    if found:
+        raise LabError(found)
+    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; every seal holds, no result is typed by hand; nothing wrong.")
     return 0
 
 
@@ -99,7 +137,7 @@ def _import(flags: dict) -> int:
 def _run(flags: dict) -> int:
     from bench import host as hosts
     from bench import options as opts
-    from bench import plan, prepare, session
+    from bench import desk, plan, prepare, session
 
     from macros import compare
 
@@ -135,6 +173,7 @@ def _run(flags: dict) -> int:
             print(f"{error}. Until then the CPU alone is benched.")
             options, tests = replace(options, ngl=0), plan.tests(chosen, cards, False, options.depths)
             machine = prepare.machine(lab, host, options.machine, False, print)
+        desk.refuse_open(lab, machine.id, options.profile)
         if not options.model:
             weights = prepare.write_weights(cards, _weights_progress)
         run = _begin_or_continue(options, machine, tests, facts, cards, host, notes)
@@ -163,16 +202,17 @@ def _command(options: Options) -> str:
 
 
 def _begin_or_continue(options, machine, tests, facts, cards, host, notes) -> Run:
-    from bench import prepare, session
+    from bench import desk, prepare, session
 
     lab = labdata.load()
     wanted = session.identity(options, machine, tests, facts, _command(options))
+    written = desk.for_run(lab, machine.id, options.profile, wanted["planned"])
     old = session.unfinished(lab, wanted)
-    if old:
+    if old and (old.results or not written):
         print(f"Continuing run {old.id}: {len(old.results)} of {len(tests)} tests are done.")
         return old
     stamp = f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{options.profile}"
-    ink = prepare.ink(lab, machine, f"{machine.id}-{stamp}", options.profile, tests, cards)
+    ink = written or prepare.ink(lab, machine, f"{machine.id}-{stamp}", options.profile, tests, cards)
     print(f"Inked before measuring: labdata/ink/{ink.name}")
     for p in labdata.load().inks[ink.stem].predictions:
         print(f"  {p.quantity}: {'≤ ' if p.kind == 'ceiling' else ''}{p.as_written}")

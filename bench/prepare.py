@@ -13,11 +13,12 @@ from bench import host as hosts
 from bench import hub, probe, weights
 from bench.host import Host
 from bench.plan import PlanError, Test
-from macros import gguf_header, labdata, predict
+from macros import gguf_header, history, labdata, predict
 from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
 from macros.fields import Compute, Quantity, Source, slug
 from macros.inks import Ink
 from macros.labdata import Lab
+from macros.seals import TOOL, Stamp
 
 
 class UnknownChip(PlanError):
@@ -172,9 +173,11 @@ def ink(lab: Lab, machine: Machine, ident: str, profile: str, tests: list[Test],
     models = {c.id: c for c in cards.values()}
     control = {t.target.experiment for t in tests if t.cpu_control}
     predictions = predict.derive(machine, models, [t.target for t in tests], control)
+    written_at = datetime.now(UTC).replace(microsecond=0)
     document = Ink(
         schema=1, id=ident, title=f"What {machine.name} should do, plan {profile}", machine=machine.id, author="derived",
-        written_at=datetime.now(UTC).replace(microsecond=0), predictions=predictions,
+        written_at=written_at, plan=profile, planned=[t.target.label for t in tests], predictions=predictions,
+        sealed=Stamp(at=written_at, tool=TOOL, commit=history.head(labdata.ROOT)),
         written_note="Computed from the machine's roofs and the model's shapes; written by the bench before its first test.")  # fmt: skip
     path = labdata.ROOT / "ink" / f"{ident}.yml"
     labdata.write(path, document)

@@ -25,8 +25,7 @@ from macros import compare, labdata, references
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.records import HostDoc, InkRef, Instrument, Result, Run
-
-VERSION = "0.1.0"
+from macros.seals import VERSION
 
 
 def engine_facts() -> dict:

@@ -23,6 +23,7 @@ def define_env(env: Any) -> None:
     from macros import (
         compare,
         exhibits,
+        history,
         labdata,
         mathml,
         narrative,
@@ -30,18 +31,19 @@ def define_env(env: Any) -> None:
         predict,
         roofline,
         rows,
+        surprises,
         values,
     )
     from macros.inks import DIRECTIONS
 
     lab = _load(labdata)
-    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])))
+    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT))
     pages.REPOSITORY = env.conf.get("repo_url") or ""
 
     for function in vars(roofline).values():
         if callable(function) and getattr(function, "__module__", "") == roofline.__name__:
             env.macro(function)
-    for function in (book.machine, book.model, book.measured, book.inked, book.score, book.tally, book.correction, book.afterthought):
+    for function in (book.machine, book.model, book.measured, book.inked, book.score, book.correction, book.afterthought):
         env.macro(function)
     env.macro(mathml.equation)
     env.macro(mathml.frac)
@@ -65,13 +67,37 @@ def define_env(env: Any) -> None:
     def times(ratio: float, how: str, decimals: int | None = None) -> Any:
         return values.Value(ratio, "×", "derived", decimals=decimals, how=how)
 
+    env.macro(book.open_part, "open")
+    env.macro(narrative.differ_words, "differ")
+
+    @env.macro
+    def tally(ink: str) -> str:
+        return book.wet(ink) or book.tally(ink)
+
     @env.macro
     def seal(ink: str) -> str:
-        return exhibits.seal(book, ink)
+        return book.wet(ink) or exhibits.seal(book, ink)
+
+    @env.macro
+    def ink_results(ink: str, id: str, caption: str) -> str:
+        runs = [] if book.wet(ink) else lab.runs_on(ink)
+        return exhibits.results_table(book, runs, id, caption) if runs else book.open_part(f"no run on ink {ink} yet")
+
+    @env.macro
+    def surprise(ink: str, prediction: str) -> str:
+        return surprises.picked(compare.scores(lab, ink), prediction, ink)
+
+    @env.macro
+    def surprise_list(ink: str) -> str:
+        return book.wet(ink) or surprises.listed(book, compare.scores(lab, ink), ink)
 
     @env.macro
     def ink_table(ink: str, id: str, caption: str) -> str:
-        return exhibits.ink_table(book, compare.scores(lab, ink), id, caption)
+        return book.wet(ink) or exhibits.ink_table(book, compare.scores(lab, ink), id, caption)
+
+    @env.macro
+    def anchor_table(ink: str, id: str, caption: str) -> str:
+        return exhibits.anchor_table(book, ink, id, caption)
 
     @env.macro
     def ratio_figure(ink: str, id: str, caption: str) -> str:
@@ -136,6 +162,7 @@ def define_env(env: Any) -> None:
         return {
             "tolerance": values.percent(compare.TOLERANCE, "spec", 0),
             "noise_sigmas": values.Value(compare.NOISE_SIGMAS, "", "spec", decimals=0),
+            "same": compare.SAME,
             "noisy_sigma": values.percent(compare.NOISY_SIGMA, "spec", 0),
             "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
             "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],
@@ -149,13 +176,20 @@ def define_env(env: Any) -> None:
 
 
 def _load(labdata: Any) -> Any:
-    """The lab, its problems as one MkDocs message instead of a traceback."""
+    """The lab, its problems and its history's as one MkDocs message instead of a traceback."""
     from mkdocs.exceptions import PluginError
 
+    from macros import history
+
+    found = history.problems(labdata.ROOT)
     try:
-        return labdata.load()
+        lab = labdata.load()
+        found += history.late(lab, labdata.ROOT)
     except labdata.LabError as error:
-        raise PluginError(f"labdata:\n{error}") from None
+        found = [*error.problems, *found]
+    if found:
+        raise PluginError("labdata:\n" + "\n".join(found))
+    return lab
 
 
 def _days(docs: Path) -> list:
@@ -184,7 +218,7 @@ def on_pre_page_macros(env: Any) -> None:
     """
     from mkdocs.exceptions import PluginError
 
-    _book.turn_to(env.page.url)
+    _book.turn_to(env.page.url, env.page.file.src_uri)
     if env.page.meta.get("render_macros") is False:
         return
     try:

@@ -17,6 +17,8 @@ TOLERANCE = 0.10  # a point or a ratio this close to the measurement held
 NOISY_SIGMA = 0.10  # sigma over the mean from which a test is called noisy (pyperf's rule)
 BUSY_LOAD = 0.5  # share of the cores in use from which a machine is called busy
 
+SAME = "not distinguishable"  # said where two numbers differ by less than the noise
+
 VERDICTS: dict[str, str] = {
     "unbroken": "the measurement stayed under the ceiling",
     "broken": "the measurement passed the ceiling beyond noise",
@@ -67,6 +69,18 @@ def ratio(a: Measured, b: Measured) -> Measured:
     return Measured(mean, mean * math.hypot(a.relative_sigma, b.relative_sigma), min((n for n in (a.n, b.n) if n is not None), default=None))
 
 
+def differ(a: Measured, b: Measured) -> bool | None:
+    """Whether two measured numbers differ beyond noise; None: the noise of one is not known.
+
+    >>> differ(Measured(20.80, 0.05, 5), Measured(19.82, 0.38, 5))       # Day 1: quiet and loaded
+    True
+    >>> differ(Measured(228.94, 0.10, 5), Measured(226.70, 7.47, 5))     # Day 1: prefill, two formats
+    False
+    """
+    noise = NOISE_SIGMAS * math.hypot(a.sigma, b.sigma)
+    return None if math.isnan(noise) else abs(a.mean - b.mean) > noise
+
+
 def gap(measured: float, predicted: float) -> float:
     """measured / predicted - 1 (fraction).
 
@@ -90,12 +104,35 @@ class Score:
     def gap(self) -> float | None:
         """Signed distance (fraction): from the point, or from the nearer end of an interval."""
         p = self.prediction
-        if self.measured is None or p.kind == "direction":
+        if self.measured is None or p.kind in ("direction", "ordering"):
             return None
+        return gap(self.measured.mean, self._nearest)
+
+    @property
+    def gap_sigma(self) -> float | None:
+        """Sigma of the gap (fraction): the measurement's own, the ink has none. NaN: not known."""
+        return None if self.gap is None else self.measured.sigma / self._nearest  # type: ignore[union-attr]
+
+    @property
+    def _nearest(self) -> float:
+        """The inked number nearest to the measurement; 1 for a direction or an ordering."""
+        p = self.prediction
         if p.kind == "interval":
-            nearest = min(max(self.measured.mean, p.low), p.high)  # type: ignore[type-var]
-            return gap(self.measured.mean, nearest)  # type: ignore[arg-type]
-        return gap(self.measured.mean, p.value)  # type: ignore[arg-type]
+            return min(max(self.measured.mean, p.low), p.high)  # type: ignore[type-var, union-attr, return-value]
+        return p.value or 1.0
+
+    @property
+    def distance_sigmas(self) -> float | None:
+        """Distance from the ink in sigmas of the measurement; None where one repetition, or none, leaves it unknown."""
+        if self.measured is None or math.isnan(self.measured.sigma):
+            return None
+        away = abs(self.measured.mean - self._nearest)
+        return away / self.measured.sigma if self.measured.sigma else math.inf if away else 0.0
+
+    @property
+    def same(self) -> bool:
+        """Whether measurement and ink (or, for a direction and an ordering, the two measurements) do not differ beyond noise."""
+        return self.distance_sigmas is not None and self.distance_sigmas <= NOISE_SIGMAS
 
     @property
     def utilisation(self) -> float | None:
@@ -118,8 +155,8 @@ def verdict(p: Prediction, m: Measured | None) -> str:
         if m.mean > p.value and math.isnan(noise):  # type: ignore[operator]
             return "undecided"
         return "broken" if m.mean - noise > p.value else "unbroken"  # type: ignore[operator]
-    if p.kind == "direction":
-        low, high = DIRECTIONS[p.direction]  # type: ignore[index]
+    if p.kind in ("direction", "ordering"):
+        low, high = DIRECTIONS["rises" if p.slower else p.direction]  # type: ignore[index]
         if low <= m.mean - noise and m.mean + noise <= high:
             return "held"
     elif p.kind == "interval":
@@ -131,6 +168,21 @@ def verdict(p: Prediction, m: Measured | None) -> str:
         if low <= m.mean <= high:
             return "held"
     return "missed" if m.mean + noise < low or m.mean - noise > high else "undecided"
+
+
+def weakest(falling: list[Measured]) -> Measured:
+    """Faster over slower of the pair of neighbours that bears an ordering out least, in sigmas of its ratio.
+
+    >>> round(weakest([Measured(20.8, 0.05, 5), Measured(12.69, 1.36, 5), Measured(12.52, 0.08, 5)]).mean, 2)
+    1.01
+    """
+
+    def sigmas(r: Measured) -> float:
+        if math.isnan(r.sigma) or r.mean == 1:
+            return 0.0  # not known, or no difference: weaker than any clear one, stronger than a contradiction
+        return (r.mean - 1) / r.sigma if r.sigma else math.copysign(math.inf, r.mean - 1)
+
+    return min((ratio(a, b) for a, b in zip(falling, falling[1:], strict=False)), key=sigmas)
 
 
 def find(runs: list[Run], target: Target) -> tuple[Run, Result] | None:
@@ -164,6 +216,9 @@ def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score
     if p.over and m:
         base, _ = measure(lab, runs, p.over)
         m = ratio(m, base) if base else None
+    if p.slower and m:
+        rest = [measure(lab, runs, t)[0] for t in p.slower]
+        m = weakest([m, *rest]) if all(rest) else None  # type: ignore[list-item]
     if m and p.of.test == "file_size":
         unit = units.to_si(1.0, p.unit)
         m = Measured(m.mean / unit, 0.0, 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pandas as pd
 from markupsafe import Markup
 
-from macros import chart_cache, compare, rows, tables
+from macros import anchors, chart_cache, compare, labdata, rows, seals, tables
 from macros.compare import Score
-from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value
+from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, remark, tally_words
 from macros.records import Result, Run
 from macros.tables import Column
 from macros.values import (
@@ -56,16 +58,70 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
             shown = _cell(measured_value(p, m, f"run {s.run.id}" if s.run else "the model's card", book.link(where)))
         cells.append(
             {
-                "quantity": p.quantity,
+                "quantity": Markup("{}{}").format(p.quantity, _beside(book, s.ink, p.id)),
                 "inked": Markup("{}{}").format("≤ " if p.kind == "ceiling" else "", _cell(inked)),
                 "measured": shown,
                 "gap": gap_text(s),
-                "verdict": verdict_html(s.verdict),
+                "verdict": _verdict(s),
             }
         )
     columns = [
         Column("quantity", "Quantity"),
         Column("inked", "Inked", "right"),
+        Column("measured", "Measured", "right"),
+        Column("gap", "Gap", "right"),
+        Column("verdict", "Verdict", "left", "verdict"),
+    ]
+    return _table(book, id, columns, cells, rows.ink(scores), caption)
+
+
+def _verdict(s: Score) -> Markup:
+    """A verdict, and below it that noise hides the difference."""
+    said = remark(s)
+    return verdict_html(s.verdict) + (Markup(' <span class="note long">{}</span>').format(said) if said else Markup(""))
+
+
+def _beside(book: Book, ink: str, name: str) -> Markup:
+    """What the errata say of one prediction, marked as written after."""
+    errata = book.lab.errata.get(ink)
+    notes = []
+    for c in errata.corrections if errata else []:
+        if c.prediction == name:
+            p = book.lab.prediction(ink, name)
+            value = inked_value(p.model_copy(update={"value": c.corrected}), "", "").text if c.corrected and p.value else ""
+            notes.append(Markup(' <span class="note long" title="{}">Erratum, written after, not scored: {}{}</span>').format(
+                c.because, c.slip, f" Corrected: {value}." if value else ""))
+    return Markup("").join(notes)
+
+
+def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
+    """Each re-anchored ratio as a rate: from the ink alone, anchored on which run and why, and with its slip corrected."""
+    found = anchors.of_ink(book.lab, ink)
+    if not found:
+        raise labdata.LabError([f"labdata/ink/{ink}.errata.yml: anchors: none that was measured; got {len(found)}"])
+    cells, scores = [], []
+    for a in found:
+        machine, _, run = a.anchor.run.partition("/")
+        start = Value(a.start.mean, "tok/s", "measured", sigma=a.start.sigma, how=f"run {run}", href=book.link(f"machines/{machine}/#run-{run}"))
+        inked = inked_value(a.ratio, "", "").text
+        bound = "≤ " if a.base.kind == "ceiling" else ""
+        entries = [
+            (Markup("From the ink alone: {}{} × {}").format(bound, inked_value(a.base, "", "").text, inked), a.alone),
+            (Markup("Anchored: {} × {} <span class=\"note long\">on run {}, chosen after measuring: {}</span>").format(
+                _cell(start.mean), inked, run, a.anchor.because), a.anchored),
+        ]  # fmt: skip
+        if a.corrected:
+            right = a.ratio.model_copy(update={"value": a.corrected.prediction.value / a.start.mean})
+            entries.append((Markup("Anchored, slip corrected: {} × {}").format(_cell(start.mean), inked_value(right, "", "").text), a.corrected))
+        for words, s in entries:
+            scores.append(s)
+            predicted = Value(s.prediction.value, "tok/s", "predicted", decimals=2)
+            cells.append({"from": words, "predicted": Markup("{}{}").format("≤ " if s.prediction.kind == "ceiling" else "", _cell(predicted)),
+                          "measured": _cell(Value(a.rate.mean, "tok/s", "measured", sigma=a.rate.sigma)),
+                          "gap": gap_text(s), "verdict": "not scored" if s is a.corrected else _verdict(s)})  # fmt: skip
+    columns = [
+        Column("from", "Rate × ratio"),
+        Column("predicted", "Predicted", "right"),
         Column("measured", "Measured", "right"),
         Column("gap", "Gap", "right"),
         Column("verdict", "Verdict", "left", "verdict"),
@@ -155,7 +211,7 @@ def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str
 
 def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
     """Measured over predicted for every scored number of an ink."""
-    frame = rows.ink([s for s in scores if s.measured and s.prediction.kind != "direction"])
+    frame = rows.ink([s for s in scores if s.gap is not None])
     label = "Measured over predicted. " + "; ".join(
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
@@ -206,15 +262,37 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
 
 
 def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
-    """The seal: when it was inked, that no run's copy of its hash disagrees, and the score in words.
+    """The seal: inked when, measured when, unaltered, and the score in words.
 
-    A changed ink does not load (`macros.labdata`), so a page that shows this block has checked it.
+    Ink or a run with a changed byte does not load (`macros.labdata`), so a page that shows this block has checked it.
     """
-    from macros.narrative import tally_words
-
-    document = book.lab.get("inks", ink)
-    scores = compare.scores(book.lab, ink, runs)
-    when = document.written_at.strftime("%-d %B %Y, %H:%M UTC") if document.written_at else "before measuring"
+    lab = book.lab
+    document = lab.get("inks", ink)
+    runs = lab.runs_on(ink) if runs is None else runs
     count = len(document.predictions)
-    words = f"Inked {when} · {count} prediction{'s' if count != 1 else ''} · unaltered since the run · {tally_words(scores)}"
-    return Markup('<p class="seal" title="{}">{}</p>').format(document.written_note, words)
+    later = lab.seals.get(f"ink/{ink}")
+    taken = lab.withdrawn.get(f"ink/{ink}")
+    gone = sum(r.ink is not None and r.ink.id == ink for r in lab.withdrawn_runs(document.machine))
+    parts = [
+        f"Inked {_hour(document.dry_at) or 'before measuring, hour not recorded'}",
+        f"measured {_span(runs)}" if runs else "not measured yet",
+        f"{count} prediction{'s' if count != 1 else ''}",
+        "unaltered" + (f", sealed later ({later.at:%-d %B %Y})" if later else " since"),
+        *([f"{gone} run{'s' if gone > 1 else ''} withdrawn"] if gone else []),
+        *([f"ink withdrawn {_hour(taken.at)}: {taken.because}"] if taken else []),
+        *([tally_words(compare.scores(lab, ink, runs))] if runs else []),
+    ]
+    title = " ".join(filter(None, (document.written_note, later and f"{later.because}.", f"SHA-256 {seals.sha256(labdata.ROOT / 'ink' / f'{ink}.yml')}")))
+    return Markup('<p class="seal" title="{}">{}</p>').format(title, " · ".join(parts))
+
+
+def _hour(when: datetime.datetime | None) -> str:
+    return f"{when.astimezone(datetime.UTC):%-d %B %Y, %H:%M UTC}" if when else ""
+
+
+def _span(runs: list[Run]) -> str:
+    """When some runs began: one hour, or the first and the last."""
+    hours = sorted(r.started_at for r in runs if r.started_at)
+    if not hours:
+        return "on a day not recorded"
+    return _hour(hours[0]) + (f" to {_hour(hours[-1])}" if len(hours) > 1 else "")

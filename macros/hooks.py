@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 
+_preview = False  # `mkdocs serve`
+
+
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
+    global _preview
+    _preview = command == "serve"
     logger = logging.getLogger("mkdocs")
     logger.setLevel(min(logger.level, logging.WARNING))
 
@@ -22,6 +27,17 @@ def on_files(files: Any, config: Any) -> Any:
     for machine in labdata.load().machines.values():
         files.append(File.generated(config, f"machines/{machine.id}.md", content=pages.stub(machine)))
     return files
+
+
+def on_env(env: Any, config: Any, files: Any) -> None:
+    """Every page is rendered and none is written: what is still open stops a published build, all of it in one message."""
+    from mkdocs.exceptions import PluginError
+
+    from macros import current_book
+
+    found = current_book().open_parts
+    if found and not _preview:
+        raise PluginError("\n".join(found) + "\nmake serve shows the pages with their open parts")
 
 
 def on_build_error(error: Exception) -> None:

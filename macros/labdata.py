@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from macros import references
+from macros import proof, references, seals
 from macros.cards import Chip, Chips, Machine, Model
 from macros.fields import Compute, Quantity, Source
-from macros.inks import Errata, Ink, Prediction
+from macros.inks import Errata, Ink, OpenInk, Prediction
 from macros.records import Check, Result, Run
+from macros.seals import Seal, Withdrawal
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
@@ -63,6 +65,18 @@ def _inline(dumper: yaml.SafeDumper, items: list) -> yaml.Node:
 _Dumper.add_representer(list, _inline)
 
 
+def from_text(text: str) -> Any:
+    """YAML as plain Python.
+
+    Raises:
+        ValueError: not YAML, or a key given twice.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
 def read_yaml(path: Path) -> Any:
     """One YAML file as plain Python.
 
@@ -82,14 +96,15 @@ def read_yaml(path: Path) -> Any:
 
 
 def write(path: Path, document: BaseModel) -> None:
-    """A document as YAML, atomically: a reader sees the old file or the new one, never half."""
+    """A document as YAML, atomically: a reader sees the old file or the new one, never half. Ink and runs get their seal."""
     kind = type(document).__name__.lower()
-    up = "../../" if isinstance(document, Run) else "../"
+    up = "../../" if path.parent.parent.name == "runs" else "../"
     head = f"# yaml-language-server: $schema={up}schema/{kind}.schema.json\n"
     data = document.model_dump(by_alias=True, exclude_unset=True)
     data["sources"] = data.pop("sources", {})  # last: a reader wants the values first
     body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    write_text(path, head + body)
+    text = head + body
+    write_text(path, seals.close(text) if isinstance(document, (Ink, Run)) else text)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -119,13 +134,19 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 @dataclass(frozen=True)
 class Lab:
-    """Everything in labdata/, checked. Keys are ids; a run's key is "<machine>/<run>"."""
+    """Everything in labdata/, checked. Keys are ids; a run's key is "<machine>/<run>".
+
+    Seals and withdrawals stand beside a file and are kept by its name: "ink/<ink>", "runs/<machine>/<run>".
+    """
 
     machines: dict[str, Machine] = field(default_factory=dict)
     models: dict[str, Model] = field(default_factory=dict)
     inks: dict[str, Ink] = field(default_factory=dict)
     errata: dict[str, Errata] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
+    open_inks: dict[str, OpenInk] = field(default_factory=dict)
+    seals: dict[str, Seal] = field(default_factory=dict)
+    withdrawn: dict[str, Withdrawal] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
@@ -137,6 +158,8 @@ class Lab:
             LabError: no such document; the known ones are named.
         """
         known = getattr(self, kind)
+        if kind == "inks" and name in self.open_inks:
+            raise LabError([f"labdata/ink/{name}.open.yml: ink: not sealed yet, so no page can quote it; got {name!r}; make ink CLOSE=1 seals it"])
         if name not in known:
             raise LabError([f"labdata/{kind}: unknown name; got {name!r}; known: {', '.join(sorted(known)) or 'none'}"])
         return known[name]
@@ -158,9 +181,13 @@ class Lab:
         return known[name]
 
     def runs_of(self, machine: str) -> list[Run]:
-        """A machine's runs, oldest first; undated ones in order of name."""
-        mine = [r for r in self.runs.values() if r.machine == machine]
+        """A machine's runs, oldest first; undated ones in order of name. A withdrawn run is left out."""
+        mine = [r for name, r in self.runs.items() if r.machine == machine and f"runs/{name}" not in self.withdrawn]
         return sorted(mine, key=lambda r: (r.started_at.isoformat() if r.started_at else "", r.id))
+
+    def withdrawn_runs(self, machine: str) -> list[Run]:
+        """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
+        return [r for name, r in sorted(self.runs.items()) if r.machine == machine and f"runs/{name}" in self.withdrawn]
 
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
@@ -220,6 +247,12 @@ def _cached(kind: type[BaseModel], path: Path, shown: str) -> Any:
     return _parsed[path][1]
 
 
+def _split(path: Path) -> tuple[str, str]:
+    """A file's name and the word that says what it is beside: ("day-01", "errata"), ("day-01", "")."""
+    stem, _, word = path.stem.rpartition(".")
+    return (stem, word) if word in seals.BESIDE else (path.stem, "")
+
+
 def _shown(path: Path, root: Path) -> str:
     return f"labdata/{path.relative_to(root).as_posix()}"
 
@@ -235,19 +268,24 @@ def load(root: Path = ROOT) -> Lab:
     folders = [p for p in (root, *root.glob("*"), *root.glob("runs/*")) if p.is_dir()]
     problems = [f"{_shown(p, root)}: folder: cannot be read" for p in folders if not os.access(p, os.R_OK | os.X_OK)]
     problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
+    later: dict[str, Any] = {}  # seals beside their files, by the file's place
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
-    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "checks", "chips")}
+    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips")}
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
         shown = _shown(path, root)
+        if kind in (Ink, Run):
+            later_seal = later.get(f"{'ink' if kind is Ink else 'runs'}/{name}")
+            wrong = seals.problem(path, shown, later_seal and later_seal.sha256)
+            problems.extend([wrong] if wrong else [])
         try:
             document = _cached(kind, path, shown)
         except LabError as error:
             problems.extend(error.problems)
             broken.add(name)
             return
-        found[into][name] = document
-        stem = path.name.removesuffix(".yml")
+        (later if kind is Seal else found[into])[name] = document
+        stem = re.sub(r"(\.open)?\.yml$", "", path.name)
         if hasattr(document, "id") and document.id != stem:
             problems.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
         problems.extend(references.unsourced(document, shown, root))
@@ -255,18 +293,23 @@ def load(root: Path = ROOT) -> Lab:
     for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
         for path in sorted(root.glob(f"{folder}/*.yml")):
             read(kind, path, folder, path.stem)
-    for path in sorted(root.glob("ink/*.yml")):
-        if path.name.endswith(".errata.yml"):
-            read(Errata, path, "errata", path.name.removesuffix(".errata.yml"))
+    beside = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
+    files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
+    for path, stem, word in sorted(files, key=lambda f: f[2] != "seal"):  # seals first: what they seal is checked by them
+        folder = path.parent.relative_to(root).as_posix()
+        if folder != "ink" and word in ("errata", "open"):
+            problems.append(f"{_shown(path, root)}: file: belongs to ink, not to runs")
+        elif not word:
+            kind, into = (Ink, "inks") if folder == "ink" else (Run, "runs")
+            read(kind, path, into, f"{folder}/{stem}".split("/", 1)[1])
         else:
-            read(Ink, path, "inks", path.stem)
-    for path in sorted(root.glob("runs/*/*.yml")):
-        read(Run, path, "runs", f"{path.parent.name}/{path.stem}")
+            kind, into = beside[word]
+            read(kind, path, into, f"{folder}/{stem}" if word in ("seal", "withdrawn") else stem)
     if (root / "chips.yml").exists():
         read(Chips, root / "chips.yml", "chips", "chips")
     chips = found.pop("chips").get("chips")
-    lab = Lab(**found, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
-    problems += references.problems(lab, root, broken)
+    lab = Lab(**found, seals=later, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
+    problems += references.problems(lab, root, broken) + proof.problems(lab, broken)
     if problems:
         raise LabError(problems)
     return lab

@@ -6,6 +6,7 @@ one line of HTML, so a number on a page is one expression away from labdata/.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from posixpath import relpath
 
@@ -13,11 +14,12 @@ from markupsafe import Markup
 
 from macros import compare
 from macros.compare import Measured, Score
-from macros.inks import Prediction
+from macros.history import First
+from macros.inks import Prediction, Target
 from macros.labdata import Lab, LabError
 from macros.records import Result, Run
 from macros.subjects import MachineView, ModelView
-from macros.values import Value, as_typed, percent, verdict_html
+from macros.values import Value, as_typed, decimals_for, percent, verdict_html
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class Book:
         days: the days' pages, in order
         counts: numbered figures and tables so far on this page
         files: CSV files to publish, by address below the root
+        firsts: what git remembers of ink and runs (`macros.history`)
+        open_parts: parts still to be written, all pages
+        source: the page's file below docs/
     """
 
     lab: Lab
@@ -47,10 +52,30 @@ class Book:
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    firsts: dict[str, First] = field(default_factory=dict)
+    open_parts: list[str] = field(default_factory=list)
+    source: str = ""
 
-    def turn_to(self, here: str) -> None:
+    def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
-        self.here, self.counts = here, {}
+        self.here, self.source, self.counts = here, source, {}
+
+    def open_part(self, words: str) -> Markup:
+        """A part still to be written: shown in the preview; the published build stops and names it (`macros.hooks`)."""
+        self.open_parts.append(f"docs/{self.source}: open: {words}")
+        return Markup('<mark class="open">Open: {}</mark>').format(words)
+
+    def wet(self, ink: str) -> Markup | None:
+        """An open part where an ink is not sealed yet; None where it is.
+
+        Raises:
+            LabError: no such ink, sealed or open.
+        """
+        if ink in self.lab.inks:
+            return None
+        if ink not in self.lab.open_inks and ink not in {day.ink for day in self.days}:
+            self.lab.get("inks", ink)
+        return self.open_part(f"ink {ink} is not sealed yet; make ink opens it, make ink CLOSE=1 seals it")
 
     def link(self, target: str) -> str:
         """A relative link to an address below the site's root, fragment kept."""
@@ -65,8 +90,16 @@ class Book:
         return self.counts[kind]
 
     def run(self, name: str) -> Run:
-        """A run by "<machine>/<run>"."""
-        return self.lab.get("runs", name)
+        """A run by "<machine>/<run>".
+
+        Raises:
+            LabError: no such run, or it was withdrawn; a page never prints what no longer counts.
+        """
+        run = self.lab.get("runs", name)
+        gone = self.lab.withdrawn.get(f"runs/{name}")
+        if gone:
+            raise LabError([f"labdata/runs/{name}.withdrawn.yml: run: was withdrawn and no longer counts; got {name!r}; because {gone.because}"])
+        return run
 
     def machine(self, name: str) -> MachineView:
         """A machine's specs as Values."""
@@ -78,6 +111,7 @@ class Book:
 
     def result(self, run: str, test: str, depth: int = 0, model: str | None = None) -> Result:
         """One result of a run."""
+        self.run(run)
         machine, _, name = run.partition("/")
         return compare.result_of(self.lab, machine, name, test, depth, model)
 
@@ -182,6 +216,8 @@ def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
     """A prediction as printed: numbers as inked, ratios as %, intervals as low–high, directions in words."""
     if p.kind == "direction":
         return InkedText(str(p.direction), how, href)
+    if p.kind == "ordering":
+        return InkedText(" > ".join(_apart(p.targets)), how, href)
     unit = "%" if p.unit == "1" else p.unit
     scale = 100 if unit == "%" else 1
 
@@ -196,8 +232,18 @@ def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
     return value(p.value)  # type: ignore[arg-type]
 
 
+def _apart(targets: list[Target]) -> list[str]:
+    """Tests named by what they differ in, the rest left out."""
+    parts = [(t.experiment, t.test, f"@ d{t.depth}", t.model) for t in targets]
+    told = [len({p[i] for p in parts}) > 1 for i in range(4)]
+    told[0] = told[0] and not any(told[1:])  # the experiment's name only where nothing else tells them apart
+    return [" ".join(w for w, shown in zip(p, told, strict=True) if shown) or t.label for p, t in zip(parts, targets, strict=True)]
+
+
 def measured_value(p: Prediction, m: Measured, how: str = "", href: str = "") -> Value:
-    """What a prediction's target came to, in the prediction's unit (ratios as %)."""
+    """What a prediction's target came to, in the prediction's unit (ratios as %, an ordering's weakest pair as ×)."""
+    if p.kind == "ordering":
+        return Value(m.mean, "×", "measured", sigma=m.sigma or None, how=f"faster over slower, of the neighbours that bear it out least; {how}", href=href)
     scale, unit = (100, "%") if p.unit == "1" else (1, p.unit)
     sigma = m.sigma * scale or None
     return Value(m.mean * scale, unit, "measured", sigma=sigma, how=how, href=href)
@@ -245,6 +291,20 @@ class ScoreView:
         return percent(self.score.utilisation, how="measured / ceiling", decimals=0)
 
 
+def differ_words(a: Value, b: Value) -> str:
+    """Whether two measured values differ, in words that hold for any numbers.
+
+    Raises:
+        ValueError: they are not in one unit.
+    """
+    if a.unit != b.unit:
+        raise ValueError(f"two units cannot be compared; got {a.text} and {b.text}")
+    first, second = (Measured(v.n, math.nan if v.sigma is None else v.sigma, 0) for v in (a, b))
+    return {True: "differ beyond noise", False: f"are {compare.SAME}", None: "cannot be told apart or not, the noise of one is unknown"}[
+        compare.differ(first, second)
+    ]
+
+
 def gap_value(fraction: float) -> Value:
     """A signed gap: whole per cents from 10 %, one digit below, two under 0.1 %."""
     size = abs(fraction) * 100
@@ -252,7 +312,22 @@ def gap_value(fraction: float) -> Value:
 
 
 def gap_text(s: Score) -> str:
-    """A score's distance in plain text: share of the roof for a ceiling, signed gap, or nothing inside an interval."""
+    """A score's distance in plain text: share of the roof for a ceiling, signed gap with the measurement's own sigma,
+    or nothing inside an interval."""
     if s.utilisation is not None:
-        return f"{percent(s.utilisation, decimals=0).text} of roof"
-    return gap_value(s.gap).text if s.gap else ""
+        return f"{percent(s.utilisation, decimals=0).text} of roof ({'MBU' if s.prediction.of.test.startswith('tg') else 'MFU'})"
+    if not s.gap:
+        return ""
+    if not s.gap_sigma or math.isnan(s.gap_sigma):
+        return gap_value(s.gap).text
+    return Value(s.gap * 100, "%", "derived", sigma=s.gap_sigma * 100, decimals=min(2, decimals_for(s.gap_sigma * 100, 2)), signed=True).text
+
+
+def verdict_text(s: Score) -> str:
+    """The verdict's word, and whether the two numbers differ at all beyond noise."""
+    return ", ".join(filter(None, (s.verdict, remark(s))))
+
+
+def remark(s: Score) -> str:
+    """What a verdict does not say: that the two numbers do not differ beyond noise; empty where they do."""
+    return compare.SAME if s.same and s.prediction.kind != "interval" else ""

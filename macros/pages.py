@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import compare, exhibits, predict, rows, tables
+from macros import anchors, compare, exhibits, history, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -49,6 +49,10 @@ def machine_page(book: Book, name: str) -> str:
         parts += [provenance(book, run) for run in reversed(runs)]
     else:
         parts.append("Not measured yet. `make bench` on this machine fills this page.")
+    gone = lab.withdrawn_runs(name)
+    if gone:
+        parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
+        parts += [provenance(book, run) for run in gone]
     return "\n\n".join(parts)
 
 
@@ -136,9 +140,12 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
         str(exhibits.seal(book, ink, runs)),
         exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)} ({tally_words(scores)})"),
     ]
-    if any(s.measured and s.prediction.kind != "direction" for s in scores):
+    if any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
         parts.append(exhibits.ratio_figure(book, scores, f"ratios{tail}", words))
+    if anchors.of_ink(book.lab, ink):
+        words = "Predicted ratios as rates, from the ink alone and re-anchored on a measured rate. The anchor was chosen after measuring."
+        parts.append(exhibits.anchor_table(book, ink, f"anchors{tail}", words))
     hit = _deepest(runs)
     if hit:
         run, result = hit
@@ -213,6 +220,18 @@ def provenance(book: Book, run: Run) -> str:
         facts["Not run"] = "; ".join(missing)
     for note in run.notes:
         facts["Note"] = f"{facts['Note']} {note}" if "Note" in facts else note
+    name = f"runs/{run.machine}/{run.id}"
+    if name in book.lab.seals:
+        later = book.lab.seals[name]
+        facts["Seal"] = f"unaltered since {later.at:%-d %B %Y}; sealed later: {later.because}"
+    else:
+        facts["Seal"] = "unaltered since it was written"
+    remembered = history.order(book.firsts, run)
+    if remembered:
+        facts["Git"] = remembered
+    if name in book.lab.withdrawn:
+        taken = book.lab.withdrawn[name]
+        facts["Withdrawn"] = f"{taken.at:%-d %B %Y, %H:%M UTC}: {taken.because}"
     body = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in facts.items())
     return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
 

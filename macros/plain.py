@@ -7,7 +7,7 @@ from pathlib import Path
 from macros import compare, labdata
 from macros.compare import Score
 from macros.labdata import Lab
-from macros.narrative import gap_text, inked_value, measured_value, tally_words
+from macros.narrative import gap_text, inked_value, measured_value, tally_words, verdict_text
 
 COLUMNS = ("Quantity", "Inked", "Measured", "Gap", "Verdict")
 MARKS = {"held": "●", "unbroken": "●", "missed": "✕", "broken": "✕"}
@@ -24,7 +24,7 @@ def rows(scores: list[Score]) -> list[tuple[str, ...]]:
 def _row(s: Score) -> tuple[str, ...]:
     p, m = s.prediction, s.measured
     inked = ("≤ " if p.kind == "ceiling" else "") + inked_value(p, "", "").text
-    return p.quantity, inked, measured_value(p, m).text if m else "not measured", gap_text(s), f"{MARKS.get(s.verdict, '○')} {s.verdict}"
+    return p.quantity, inked, measured_value(p, m).text if m else "not measured", gap_text(s), f"{MARKS.get(s.verdict, '○')} {verdict_text(s)}"
 
 
 def aligned(scores: list[Score]) -> str:

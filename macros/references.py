@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ from macros import units, work
 from macros.cards import ShapeDoc
 from macros.fields import Quantity
 from macros.records import Check
+from macros.seals import sha256
 
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes [hex]."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
+__all__ = ["problems", "sha256", "unsourced"]
 
 def unsourced(document: Any, shown: str, root: Path) -> list[str]:
     """Values whose source is not in the file's table, sources whose raw file is missing."""
@@ -76,20 +72,32 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             work.total_bytes(m.table())
         except ValueError as error:
             found.append(f"labdata/models/{m.id}.yml: quant: {error}")
+    def predicted(shown: str, where: str, predictions: list) -> None:
+        ids = [p.id for p in predictions]
+        found.extend(f"{shown}: {where}: id given twice; got {i!r}" for i in sorted(set(ids)) if ids.count(i) > 1)
+        for i, p in enumerate(predictions):
+            wanted = "ratio" if p.over or p.slower else "bytes" if p.of.test == "file_size" else "tok_s"
+            if units.dimension(p.unit) != wanted:
+                found.append(f"{shown}: {where}.{i}.unit: not a unit of what is predicted; got {p.unit!r}")
+            for target in p.targets:
+                end = "of" if target is p.of else "over" if target is p.over else "slower"
+                known(shown, f"{where}.{i}.{end}.model", target.model, lab.models)
+                if target.model in lab.models and lab.models[target.model].shape is None:
+                    found.append(f"{shown}: {where}.{i}.{end}.model: known from a log alone, nothing can be predicted about it; got {target.model!r}")
+
     for ink in lab.inks.values():
         shown = f"labdata/ink/{ink.id}.yml"
         known(shown, "machine", ink.machine, lab.machines)
-        ids = [p.id for p in ink.predictions]
-        found += [f"{shown}: predictions: id given twice; got {i!r}" for i in sorted(set(ids)) if ids.count(i) > 1]
-        for i, p in enumerate(ink.predictions):
-            wanted = "ratio" if p.over else "bytes" if p.of.test == "file_size" else "tok_s"
-            if units.dimension(p.unit) != wanted:
-                found.append(f"{shown}: predictions.{i}.unit: not a unit of what is predicted; got {p.unit!r}")
-            for end, target in (("of", p.of), ("over", p.over)):
-                if target:
-                    known(shown, f"predictions.{i}.{end}.model", target.model, lab.models)
-                    if target.model in lab.models and lab.models[target.model].shape is None:
-                        found.append(f"{shown}: predictions.{i}.{end}.model: known from a log alone, nothing can be predicted about it; got {target.model!r}")
+        predicted(shown, "predictions", ink.predictions)
+    for ink in lab.open_inks.values():
+        shown = f"labdata/ink/{ink.id}.open.yml"
+        known(shown, "machine", ink.machine, lab.machines)
+        predicted(shown, "guesses", ink.guesses)
+        for i, p in enumerate(ink.guesses):
+            for target in p.targets:
+                if target.test != "file_size" and target not in ink.tests:
+                    runs = "; ".join(t.label for t in ink.tests)
+                    found.append(f"{shown}: guesses.{i}: about a test its plan does not run; got {target.label!r}; known: {runs}")
     for name, errata in lab.errata.items():
         shown = f"labdata/ink/{name}.errata.yml"
         known(shown, "ink", errata.ink, lab.inks)
@@ -99,6 +107,11 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             ids = {p.id: p for p in lab.inks[errata.ink].predictions}
             for i, c in enumerate(errata.corrections):
                 known(shown, f"corrections.{i}.prediction", c.prediction, ids)
+            for i, a in enumerate(errata.anchors):
+                for end, kinds in (("prediction", ("ratio",)), ("instead_of", ("ceiling", "point"))):
+                    fit = {name: p for name, p in ids.items() if p.kind in kinds and p.of.test != "file_size"}
+                    known(shown, f"anchors.{i}.{end}", getattr(a, end), fit)
+                known(shown, f"anchors.{i}.run", a.run, lab.runs)
     for name, run in lab.runs.items():
         shown = f"labdata/runs/{name}.yml"
         known(shown, "machine", run.machine, lab.machines)

@@ -66,7 +66,7 @@ def ink(scores: list[Score]) -> pd.DataFrame:
     """An ink, scored, one row a prediction; numbers in the prediction's unit.
 
     Columns: prediction, quantity, kind, unit, as_written, predicted, predicted_low,
-    predicted_high, measured, sigma, n, gap, verdict, run.
+    predicted_high, measured, sigma, n, gap, gap_sigma, verdict, distinguishable, run.
     """
     return pd.DataFrame(
         [
@@ -83,7 +83,9 @@ def ink(scores: list[Score]) -> pd.DataFrame:
                 "sigma": s.measured.sigma if s.measured else None,
                 "n": s.measured.n if s.measured else 0,
                 "gap": s.gap,
+                "gap_sigma": s.gap_sigma,
                 "verdict": s.verdict,
+                "distinguishable": None if s.distance_sigmas is None else not s.same,
                 "run": s.run.id if s.run else None,
             }
             for s in scores

@@ -12,14 +12,17 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, inks, labdata, records
+from macros import cards, inks, labdata, records, seals
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
     "models/<model>.yml": cards.Model,
     "ink/<ink>.yml": inks.Ink,
     "ink/<ink>.errata.yml": inks.Errata,
+    "ink/<ink>.open.yml": inks.OpenInk,
     "runs/<machine>/<run>.yml": records.Run,
+    "<ink or run>.seal.yml": seals.Seal,
+    "<ink or run>.withdrawn.yml": seals.Withdrawal,
     "checks/<check>.yml": records.Check,
     "chips.yml": cards.Chips,
 }
@@ -31,10 +34,15 @@ Unknown keys, NaN, a missing source or a name that leads nowhere stop the build:
 problem with its file and key.
 
 GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
-`raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: each run holds the
-SHA-256 of its ink.
+`raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: the last line of each
+is the SHA-256 of all above it, and each run holds the SHA-256 of its ink. What is older than the seals, or came
+from another hand, has its hash in `<name>.seal.yml` beside it, which says when and why it was sealed later
+(`BECAUSE="…" python -m bench seal FILE`). A wrong ink or run stays and is withdrawn by `<name>.withdrawn.yml`
+(`BECAUSE="…" python -m bench withdraw FILE`): it counts no more, and the page says so and why. Where there is a git
+history, `make check` and the build also compare every ink, run and raw file with its first commit and with
+the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`).
 
-The tables are generated from `macros/fields.py`, `cards.py`, `inks.py` and `records.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `inks.py`, `seals.py` and `records.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

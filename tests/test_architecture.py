@@ -14,17 +14,19 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "work"},
+    {"units", "roofline", "work", "typed"},
     {"fields", "gguf_header"},
+    {"seals"},
     {"cards", "inks"},
     {"records"},
-    {"references"},
+    {"proof", "references"},
     {"labdata"},
-    {"schema_docs", "predict", "compare"},
+    {"history", "schema_docs", "predict", "compare"},
+    {"anchors"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
     {"subjects"},
     {"narrative"},
-    {"exhibits", "plain"},
+    {"exhibits", "plain", "surprises"},
     {"pages"},
     {"hooks", "__init__"},
 ]
@@ -34,7 +36,7 @@ ONLY = {  # package -> modules that may import it
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/labdata"},
     "llama_cpp": {"bench/llama"},
-    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/session"},
+    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/session", "macros/history"},
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from conftest import copy_project, run_module
+from conftest import copy_project, reseal, run_module
 
 DAY = "docs/days/01-local-inference.md"
 BASELINE = "labdata/runs/apple-m4-24gb/day1-baseline.yml"
@@ -145,6 +145,7 @@ def test_figures_have_csv_and_words(built: Path):
 def test_a_changed_measurement_changes_every_page(project: Path):
     path = project / BASELINE
     path.write_text(path.read_text(encoding="utf-8").replace("mean_tok_s: 20.80", "mean_tok_s: 21.87"), encoding="utf-8")
+    reseal(path)
     code, said = build(project)
     assert code == 0, said
     for page in ("index.html", "days/01-local-inference/index.html", "days/01-post/index.html", "machines/apple-m4-24gb/index.html"):
@@ -211,6 +212,7 @@ def test_a_test_that_failed_is_shown_as_not_measured(project: Path):
     path = project / "labdata/runs/apple-m4-24gb/day1-cpu.yml"
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"published: \{mean_tok_s: 12.69.*\}", "failed: engine killed by SIGSEGV", text), encoding="utf-8")
+    reseal(path)
     shutil.rmtree(project / "docs/days")
     (project / "docs/index.md").write_text("# Home\n\n[[ machine_cards() ]]\n", encoding="utf-8")
     (project / "docs/method.md").unlink()

@@ -1,0 +1,155 @@
+"""What git remembers of ink, runs and raw files: first committed when, and the same ever since.
+
+Only read, and only where there is a history: without git, or in a shallow clone, less is known
+and nothing is refused for it. The one module of `macros` that starts a process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from macros import labdata
+from macros.records import Run
+
+FOLDERS = ("ink", "runs", "raw")
+CURE = "git checkout {commit} -- {path} restores it; what is wrong is withdrawn by a new file (python -m bench withdraw), never edited"
+
+
+@dataclass(frozen=True)
+class First:
+    """A file as it was first committed."""
+
+    commit: str
+    age: int  # commits before this one in the history
+    blob: str
+
+
+def git(root: Path, *args: str) -> str | None:
+    """What a git command says about the repository around `root`; None: no git, no repository, or it failed."""
+    try:
+        done = subprocess.run(["git", "-c", "core.quotePath=false", "-C", str(root), *args], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def head(root: Path) -> str | None:
+    """The commit checked out; None: no git."""
+    return (git(root, "rev-parse", "HEAD") or "").strip() or None
+
+
+def firsts(root: Path, folders: tuple[str, ...] = FOLDERS, merged: bool = False) -> dict[str, First]:
+    """Every ink, run and raw file the history ever held, by its place below labdata, as it was first committed.
+
+    Args:
+        merged: a branch that was merged counts as its merge, whatever it did to its own files before
+    """
+    text = git(root, "log", "--reverse", "--topo-order", "-m", "--diff-filter=A", "--raw", "--no-renames", "--no-abbrev", "--relative",
+               *(["--first-parent"] if merged else []), "--format=commit %H", "--", *folders)  # fmt: skip
+    found: dict[str, First] = {}
+    commit, age = "", 0
+    for line in (text or "").splitlines():
+        if line.startswith("commit "):
+            commit, age = line[7:], age + 1
+        elif line.startswith(":"):
+            facts, _, path = line.partition("\t")
+            found.setdefault(path, First(commit, age, facts.split()[3]))
+    return found
+
+
+def base(root: Path) -> tuple[str, dict[str, str]]:
+    """The base branch and the blob of each of its ink, run and raw files; nothing where there is none.
+
+    INKLAB_BASE names it; otherwise origin/HEAD, origin/main, main or master, the first there is.
+    """
+    names = [os.environ["INKLAB_BASE"]] if os.environ.get("INKLAB_BASE") else ["origin/HEAD", "origin/main", "main", "master"]
+    for name in names:
+        text = git(root, "ls-tree", "-r", name, "--", *FOLDERS)
+        if text is not None:
+            entries = (line.partition("\t") for line in text.splitlines())
+            return name, {path: facts.split()[2] for facts, _, path in entries}
+    return "", {}
+
+
+def _blob(data: bytes, like: str) -> str:
+    """Git's name of some content, in the hash that `like` is in."""
+    kind = hashlib.sha1 if len(like) == 40 else hashlib.sha256  # a name, not a protection: the seals are SHA-256
+    return kind(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def _grown(old: str, new: str) -> bool:
+    """Whether a run that was committed half done has only grown since."""
+    try:
+        before, after = labdata.from_text(old), labdata.from_text(new)
+        if len(before["results"]) >= len(before.get("planned", [])):
+            return False  # it was done
+        grows = ("results", "notes")
+        same = {k: v for k, v in before.items() if k not in grows} == {k: v for k, v in after.items() if k not in grows}
+        return same and all(after.get(k, [])[: len(before.get(k, []))] == before.get(k, []) for k in grows)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return False
+
+
+def _same(root: Path, path: str, blob: str, data: bytes) -> bool:
+    """Whether a file is what git has, or either is the other half done."""
+    if _blob(data, blob) == blob:
+        return True
+    there, here = git(root, "cat-file", "blob", blob) or "", data.decode(errors="replace")
+    return path.startswith("runs/") and (_grown(there, here) or _grown(here, there))
+
+
+def problems(root: Path) -> list[str]:
+    """Ink, runs and raw files that were edited or deleted since they were first committed, and ink committed after its run."""
+    if not git(root, "ls-files", "--", *FOLDERS):
+        return []
+    # A raw file may be put right on its branch until it is merged; ink and runs are dry from their first commit.
+    remembered = firsts(root, ("ink", "runs")) | firsts(root, ("raw",), merged=True)
+    branch, there = base(root)
+    asked = os.environ.get("INKLAB_BASE")
+    if asked and not branch:
+        return [f"INKLAB_BASE: no such branch or commit here; got {asked!r}; git fetch brings it, or leave it unset"]
+    versions = {path: {f.blob: f.commit[:12]} for path, f in remembered.items()}
+    for path, blob in there.items():
+        if path in versions or (root / path).exists():  # what the base alone has is not deleted here
+            versions.setdefault(path, {}).setdefault(blob, branch)
+    found = []
+    for path, known in sorted(versions.items()):
+        if path.endswith(".open.yml") or not path.startswith("raw/") and not path.endswith(".yml"):
+            continue  # not dry yet; a time stamp's proof beside the ink, which may be renewed
+        file = root / path
+        for blob, commit in known.items():
+            cure = CURE.format(commit=commit, path=f"labdata/{path}")
+            if not file.is_file():
+                found.append(f"labdata/{path}: file: was deleted; got nothing, committed in {commit}; {cure}")
+            elif not path.endswith(".errata.yml") and not _same(root, path, blob, file.read_bytes()):
+                found.append(f"labdata/{path}: file: differs from what was committed in {commit}, whatever its seal says; {cure}")
+    return found
+
+
+def late(lab: Any, root: Path) -> list[str]:
+    """Runs that were committed before the ink they name."""
+    remembered = firsts(root)
+    found = []
+    for name, run in lab.runs.items():
+        ran, inked = remembered.get(f"runs/{name}.yml"), run.ink and remembered.get(f"ink/{run.ink.id}.yml")
+        if ran and run.ink and f"runs/{name}" not in lab.withdrawn and (not inked or inked.age > ran.age):
+            got = f"ink in {inked.commit[:12]}, run in {ran.commit[:12]}" if inked else f"run in {ran.commit[:12]}, no ink"
+            found.append(f"labdata/runs/{name}.yml: ink.id: git has the run before its ink {run.ink.id}; got {got}; "
+                         "commit the ink with the run or before it; else withdraw the run")  # fmt: skip
+    return found
+
+
+def order(remembered: dict[str, First], run: Run) -> str:
+    """Which of a run and its ink git has first, in words; empty where it does not say."""
+    ran = remembered.get(f"runs/{run.machine}/{run.id}.yml")
+    inked = remembered.get(f"ink/{run.ink.id}.yml") if run.ink else None
+    if not ran or not inked:
+        return ""
+    if inked.commit == ran.commit:
+        return f"ink and run first committed together, {ran.commit[:12]}: their order rests on what they say themselves"
+    return f"ink first committed in {inked.commit[:12]}, run in {ran.commit[:12]}, {'after' if inked.age < ran.age else 'before'} it"

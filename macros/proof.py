@@ -1,0 +1,58 @@
+"""What the files of labdata/ must agree on for "predicted first" to be true: clocks, order, nothing missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from macros.inks import Ink
+from macros.records import Run
+
+
+def problems(lab: Any, broken: set[str]) -> list[str]:
+    """Clocks that ran backwards, ink after its run, seals of files that are gone, ink both open and sealed.
+
+    Args:
+        broken: names of files with problems of their own: what stands beside them is not orphaned
+    """
+    found = []
+    known = {f"ink/{name}" for name in lab.inks} | {f"runs/{name}" for name in lab.runs}
+    for word, beside in (("seal", lab.seals), ("withdrawn", lab.withdrawn)):
+        for name in sorted(set(beside) - known):
+            if name.split("/", 1)[1] not in broken:
+                found.append(f"labdata/{name}.{word}.yml: file: what it stands beside was deleted; got no {name}.yml; "
+                             f"restore that file: what is wrong is withdrawn, not deleted")  # fmt: skip
+    for name in sorted(set(lab.open_inks) & set(lab.inks)):
+        found.append(f"labdata/ink/{name}.open.yml: file: two inks of one name, {name}.yml is sealed already; delete the open one")
+    for name, run in lab.runs.items():
+        if f"runs/{name}" in lab.withdrawn:
+            continue
+        if run.ink and f"ink/{run.ink.id}" in lab.withdrawn:
+            found.append(f"labdata/ink/{run.ink.id}.withdrawn.yml: file: a run counts on this ink; got {name}; withdraw the run first")
+        found += clock(run, f"labdata/runs/{name}.yml")
+        if run.ink and run.ink.id in lab.inks:
+            found += order(lab.inks[run.ink.id], run, f"labdata/runs/{name}.yml")
+    for ink in lab.inks.values():
+        if f"ink/{ink.id}" not in lab.withdrawn and ink.sealed and ink.written_at and ink.sealed.at < ink.written_at:
+            found.append(f"labdata/ink/{ink.id}.yml: sealed.at: the clock ran backwards; got {ink.sealed.at}, "
+                         f"opened {ink.written_at}; withdraw it, set the clock, ink again")  # fmt: skip
+    return found
+
+
+def order(ink: Ink, run: Run, shown: str) -> list[str]:
+    """A run must begin after its ink was dry, as far as both hours were recorded."""
+    dry, began = ink.dry_at, min((t for t in (run.started_at, *(r.started_at for r in run.results)) if t), default=None)
+    if dry and began and began < dry:
+        return [f"{shown}: ink.id: ink after run; got {ink.id} of {dry}, the run began {began}; "
+                "no prediction of this run: withdraw the run, and measure again after the ink"]  # fmt: skip
+    return []
+
+
+def clock(run: Run, shown: str) -> list[str]:
+    """The hours in a run never go backwards."""
+    last = run.started_at
+    for i, r in enumerate(run.results):
+        if r.started_at and last and r.started_at < last:
+            return [f"{shown}: results.{i}.started_at: the clock ran backwards; got {r.started_at}, after {last}; "
+                    "withdraw the run, set the clock, measure again"]  # fmt: skip
+        last = r.started_at or last
+    return []
