@@ -156,7 +156,7 @@ def own_model(lab: Lab, spec: str, quant: str) -> Weights:
     card = Model(
         schema=1, id=ident, name=(header.name or path.stem) + (", synthetic weights" if header.synthetic else ""),
         quant=header.quant, weights=kind, hf=spec.removeprefix("hf:") if spec.startswith("hf:") else None,
-        shape=ShapeDoc(source="header", **vars(header.shape)), tensors=_grouped(header.tensors),
+        shape=ShapeDoc.of(header.shape, "header"), tensors=_grouped(header),
         sources={"header": Source(title="The file's own GGUF header", kind="published", note=f"read from {path.name}")})  # fmt: skip
     if ident in lab.models:
         known = lab.models[ident]

@@ -71,9 +71,9 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             if quantity and units.dimension(quantity.unit) != wanted:
                 found.append(f"labdata/models/{m.id}.yml: {size}.unit: not a unit of {size}; got {quantity.unit!r}")
         try:
-            work.total_bytes(m.table())
+            m.structure()
         except ValueError as error:
-            found.append(f"labdata/models/{m.id}.yml: quant: {error}")
+            found.append(f"labdata/models/{m.id}.yml: {error}")
     for ink in lab.inks.values():
         shown = f"labdata/ink/{ink.id}.yml"
         known(shown, "machine", ink.machine, lab.machines)
