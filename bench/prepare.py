@@ -18,6 +18,7 @@ from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
 from macros.fields import Compute, Quantity, Source
 from macros.inks import Ink
 from macros.labdata import Lab
+from macros.structure import role
 
 
 class UnknownChip(PlanError):
@@ -168,11 +169,12 @@ def own_model(lab: Lab, spec: str, quant: str) -> Weights:
     return Weights({quant: card}, {quant: path})
 
 
-def _grouped(tensors: list) -> list[TensorDoc]:
-    """Tensors alike in all but the layer number, as one entry each."""
+def _grouped(header: gguf_header.Header) -> list[TensorDoc]:
+    """Tensors alike in all but the layer number, as one entry each; those no step reads keep theirs."""
     counts: dict[tuple, int] = {}
-    for t in tensors:
-        key = (re.sub(r"\.\d+\.", ".*.", t.name), tuple(t.shape), t.type)
+    for t in header.tensors:
+        reads = role(t.name, header.shape, header.shape.tied) != "unused"
+        key = (re.sub(r"\.\d+\.", ".*.", t.name, count=1) if reads else t.name, tuple(t.shape), t.type)
         counts[key] = counts.get(key, 0) + t.count
     return [TensorDoc(name=n, shape=list(s), type=k, count=c) for (n, s, k), c in counts.items()]
 

@@ -30,8 +30,8 @@ STRING_LEAST_BYTES, KEY_LEAST_BYTES, TENSOR_LEAST_BYTES = 8, 8 + 4 + 1, 8 + 4 + 
 MAX_DIMS = 4  # GGML_MAX_DIMS
 MAX_LAYERS = 4096  # arrays up to this long are kept: they may be per-layer values
 MAX_STRINGS = 2**23  # the largest vocabularies, merges included, are under 2**20
-MAX_TEXT_BYTES = 2**24  # of a name or a value; chat templates are under 2**17
-MAX_TENSORS, MAX_KEYS, MAX_PARTS = 2**18, 2**16, 1000
+MAX_KEPT_BYTES = 2**25  # texts, names and short arrays together; real headers keep under 2**20
+MAX_TENSORS, MAX_KEYS, MAX_PARTS = 2**17, 2**16, 1000
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,13 @@ class _Walk:
     """Reads forward through a source; every length is checked against what is left."""
 
     def __init__(self, source: Source) -> None:
-        self.source, self.at = source, 0
+        self.source, self.at, self.kept = source, 0, 0
+
+    def keep(self, n_bytes: int) -> None:
+        """Account for what stays in memory."""
+        self.kept += n_bytes
+        if self.kept > MAX_KEPT_BYTES:
+            raise ValueError(f"damaged: over {MAX_KEPT_BYTES // 2**20} MiB of texts and values")
 
     def skip(self, n_bytes: int) -> int:
         """Move on and return where we were."""
@@ -82,8 +88,7 @@ class _Walk:
     def string(self) -> str:
         n_bytes = self.scalar("Q")
         start = self.skip(n_bytes)
-        if n_bytes > MAX_TEXT_BYTES:
-            raise ValueError(f"damaged: a text of {n_bytes} bytes")
+        self.keep(n_bytes)
         data, begins = self.source.window(start, n_bytes)
         return data[start - begins : start - begins + n_bytes].decode(errors="replace")
 
@@ -116,6 +121,7 @@ class _Walk:
         code = SCALARS[item]
         number = self.scalar("Q")
         if number <= MAX_LAYERS:
+            self.keep(number * struct.calcsize("<Q"))
             return self.take(f"{number}{code}") if number else ()
         self.skip(number * struct.calcsize("<" + code))
         return None
@@ -181,7 +187,10 @@ def _walk(walk: _Walk) -> _Part:
     for _ in range(n_tensors):
         tensor, offset = _tensor(walk)
         tensors.append(tensor)
-        end = max(end, offset + tensor.n_bytes)
+        try:
+            end = max(end, offset + tensor.n_bytes)
+        except ValueError as error:
+            raise ValueError(f"damaged: tensor {tensor.name[:64]!r}: {error}") from None
     alignment = metadata.get("general.alignment", ALIGNMENT)
     if not isinstance(alignment, int) or alignment <= 0:
         raise ValueError(f"general.alignment: not a positive whole number; got {alignment!r}")

@@ -76,10 +76,12 @@ def _type(shape: Shape, quant: str, name: str, dims: tuple[int, ...], place: _Pl
     if len(dims) < 2 or not name.endswith("weight") or KEPT_F32.search(name):
         return "F32"
     kind = _chosen(shape, quant, name, dims, place)
-    if dims[0] % BLOCKS[kind][0]:
-        kind = NARROW.get(kind, "F16")
-        return kind if dims[0] % BLOCKS[kind][0] == 0 else "F16"
-    return kind
+    for fitting in (kind, NARROW.get(kind, kind)):
+        if dims[0] % BLOCKS[fitting][0] == 0:
+            return fitting
+    if ".ssm_" in name:
+        return "F16"  # what the quantiser falls back to; small
+    raise ValueError(f"{name}: rows of {dims[0]} fill neither {kind} blocks of {BLOCKS[kind][0]} nor blocks of 32")
 
 
 def _chosen(shape: Shape, quant: str, name: str, dims: tuple[int, ...], place: _Place) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from macros import units, work
+from macros import units
 from macros.cards import ShapeDoc
 from macros.fields import Quantity
 from macros.records import Check
@@ -71,9 +71,14 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             if quantity and units.dimension(quantity.unit) != wanted:
                 found.append(f"labdata/models/{m.id}.yml: {size}.unit: not a unit of {size}; got {quantity.unit!r}")
         try:
+            m.table()
+        except ValueError as error:
+            found.append(f"labdata/models/{m.id}.yml: quant: {error}")
+            continue
+        try:
             m.structure()
         except ValueError as error:
-            found.append(f"labdata/models/{m.id}.yml: {error}")
+            found.append(f"labdata/models/{m.id}.yml: shape: {error}")
     for ink in lab.inks.values():
         shown = f"labdata/ink/{ink.id}.yml"
         known(shown, "machine", ink.machine, lab.machines)

@@ -236,6 +236,8 @@ def layers(shape: Shape) -> tuple[Layer, ...]:
             if isinstance(item, tuple) and len(item) != shape.n_layer:
                 raise ValueError(f"{name}: {len(item)} entries for {shape.n_layer} layers")
     conv, ssm = _state(shape)
+    if any(recurrent) and conv <= 0:
+        raise ValueError(f"{shape.arch}: recurrent layers without a state (ssm.conv_kernel, ssm.inner_size, shortconv.l_cache)")
     found: Counter[Layer] = Counter()
     for i in range(shape.n_layer - shape.n_layer_nextn):
         n_head, n_kv = at(shape.n_head, i), at(shape.n_head_kv, i)
