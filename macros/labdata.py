@@ -20,6 +20,7 @@ from macros.cards import Chip, Chips, Machine, Model
 from macros.fields import Source
 from macros.inks import Errata, Ink, Prediction
 from macros.records import Check, Result, Run
+from macros.seen import GgufFiles
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
@@ -122,6 +123,7 @@ class Lab:
     checks: dict[str, Check] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
+    gguf_files: GgufFiles | None = None
 
     def get(self, kind: str, name: str) -> Any:
         """One document by kind ("machines", "models", "inks", "runs") and id.
@@ -224,7 +226,7 @@ def load(root: Path = ROOT) -> Lab:
     problems = [f"{_shown(p, root)}: folder: cannot be read" for p in folders if not os.access(p, os.R_OK | os.X_OK)]
     problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
-    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "checks", "chips")}
+    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "checks", "chips", "files")}
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
         shown = _shown(path, root)
@@ -252,8 +254,10 @@ def load(root: Path = ROOT) -> Lab:
         read(Run, path, "runs", f"{path.parent.name}/{path.stem}")
     if (root / "chips.yml").exists():
         read(Chips, root / "chips.yml", "chips", "chips")
-    chips = found.pop("chips").get("chips")
-    lab = Lab(**found, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
+    if (root / "gguf_files.yml").exists():
+        read(GgufFiles, root / "gguf_files.yml", "files", "gguf_files")
+    chips, files = found.pop("chips").get("chips"), found.pop("files").get("gguf_files")
+    lab = Lab(**found, gguf_files=files, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
     problems += references.problems(lab, root, broken)
     if problems:
         raise LabError(problems)

@@ -79,7 +79,7 @@ def layout(shape: Shape) -> Named:
 
 def _layer(shape: Shape, how: Layout, i: int, recurrent: bool) -> Named:
     embd, has_ff = shape.n_embd, at(shape.n_ff, i) > 0 or shape.n_expert > 0
-    attends = at(shape.n_head_kv, i) > 0
+    attends = at(shape.n_head_kv, i) > 0 and (not recurrent or shape.arch == "falcon-h1")
     if recurrent or attends or at(shape.n_head, i) > 0 or shape.arch == "nemotron_h":
         yield "attn_norm.weight", (embd,)
     if recurrent:

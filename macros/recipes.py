@@ -1,7 +1,7 @@
 """Which type llama.cpp's quantiser gives each tensor: approximate tables for model cards.
 
-Standard library only. Source: llama.cpp src/llama-quant.cpp, without an importance matrix;
-checked against published file sizes and logged tables (docs/architectures.md).
+Standard library only. Source: llama.cpp src/llama-quant.cpp; checked against published file
+sizes and logged tables (docs/architectures.md). Many published files are mixes of their own.
 """
 
 from __future__ import annotations
@@ -41,16 +41,20 @@ def more_bits(layer: int, n_layer: int) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a tensor stands: its layer, and its rank among the attention values."""
+    """Where a tensor stands: its layer, its rank among the attention values, and the matrix used."""
 
     layer: int
     n_layer: int
     value: int
     n_values: int
+    imatrix: bool
 
 
-def recipe(shape: Shape, quant: str) -> list[Tensor]:
+def recipe(shape: Shape, quant: str, imatrix: bool = False) -> list[Tensor]:
     """The tensor table llama.cpp's quantiser would write for these dimensions, in file order.
+
+    Args:
+        imatrix: it had an importance matrix, which changes some of the first layers' types
 
     Raises:
         ValueError: no layout for the architecture, or no recipe for the mix.
@@ -66,7 +70,7 @@ def recipe(shape: Shape, quant: str) -> list[Tensor]:
     value, found = 0, []
     for name, dims in table:
         layer = LAYER.match(name)
-        place = _Place(int(layer[1]) if layer else -1, shape.n_layer, value, n_values)
+        place = _Place(int(layer[1]) if layer else -1, shape.n_layer, value, n_values, imatrix)
         value += ".attn_v.weight" in name
         found.append(Tensor(name, dims, _type(shape, quant, name, dims, place)))
     return found
@@ -131,8 +135,10 @@ def _down(shape: Shape, quant: str, place: _Place) -> str:
         return "Q6_K" if more_bits(place.layer, place.n_layer) else ""
     if quant == "Q3_K_M":
         return "Q5_K" if place.layer < place.n_layer // 16 else "Q4_K"
-    if quant in ("Q4_K_S", "IQ4_XS", "IQ4_NL"):
+    if quant == "Q4_K_S" or (quant in ("IQ4_XS", "IQ4_NL") and not place.imatrix):
         return "Q5_K" if first else ""
+    if quant in ("Q4_0", "Q5_0") and place.imatrix and first:
+        return {"Q4_0": "Q4_1", "Q5_0": "Q5_1"}[quant]
     return {"Q2_K": "Q3_K", "Q3_K_L": "Q5_K"}.get(quant, "")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from macros import units
+from macros import shapes, units
 from macros.cards import ShapeDoc
 from macros.fields import Quantity
 from macros.records import Check
@@ -79,6 +79,13 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             m.structure()
         except ValueError as error:
             found.append(f"labdata/models/{m.id}.yml: shape: {error}")
+    for file in lab.gguf_files.files if lab.gguf_files else []:
+        try:
+            shapes.layers(file.shape.dims)
+            if file.mix:
+                file.table()
+        except ValueError as error:
+            found.append(f"labdata/gguf_files.yml: {file.id}: {error}")
     for ink in lab.inks.values():
         shown = f"labdata/ink/{ink.id}.yml"
         known(shown, "machine", ink.machine, lab.machines)
