@@ -29,6 +29,12 @@ class Compared:
     unit: str
 
     @property
+    def agrees(self) -> bool:
+        """Within 1 %, or within what the printed digits leave open."""
+        decimals = len(f"{self.printed:.6f}".rstrip("0").partition(".")[2])
+        return abs(self.apart) <= 0.01 or abs(self.computed - self.printed) <= 0.5 * 10.0**-decimals
+
+    @property
     def apart(self) -> float:
         """Computed over printed, less one (fraction)."""
         return self.computed / self.printed - 1
@@ -75,12 +81,12 @@ def caches(files: list[SeenFile]) -> list[Compared]:
 
 
 def _allocated(shape: Shape, log: CacheLog) -> Allocation:
-    """What llama.cpp sets aside for a logged setting; old logs did not pad the context."""
+    """What llama.cpp sets aside for a logged setting; the log gives the cells as padded by its build."""
     if log.latent:
         shape = latent(shape)
     model = work.Structure(shape.arch, shape.n_layer, 0, 0, (), layers(shape))
     cache = work.Cache(log.type_k, log.type_v, log.n_ubatch, log.swa_full)
-    return allocation(model, log.n_ctx, cache, log.sequences, log.unified, log.kept_states)
+    return allocation(model, log.n_ctx, cache, log.sequences, log.unified, log.kept_states, pad=1)
 
 
 def latent(shape: Shape) -> Shape:

@@ -80,13 +80,14 @@ def expected_tokens(acceptance: float, drafted: int) -> float:
 
 
 def speculative_gain(
-    target: Structure, draft: Structure, acceptance: float, drafted: int, bandwidth_bytes_s: float, peak_flops_s: float,
+    target: Structure, draft: Structure | None, acceptance: float, drafted: int, bandwidth_bytes_s: float, peak_flops_s: float,
     depth_tokens: int = 0, cache: Cache = Cache(),
 ) -> float:  # fmt: skip
     """Decode rate with speculative decoding over the rate without (fraction).
 
-    A step drafts `drafted` tokens one by one, then the target checks them and its own next token
+    A step drafts `drafted` tokens one by one; then the target checks them and its own next token
     in one pass: weights and cache are read once, but a mixture of experts reads more of them.
+    Without a draft model the drafts are free, as when they are looked up in the prompt.
 
     Assumes: roofline times for both models; drafting and checking do not overlap.
     """
@@ -94,5 +95,5 @@ def speculative_gain(
         return roof_s(decode(model, depth_tokens, cache=cache), bandwidth_bytes_s, peak_flops_s)
 
     check_s = roof_s(verify(target, depth_tokens, drafted + 1, cache), bandwidth_bytes_s, peak_flops_s)
-    step_s = drafted * plain_s(draft) + check_s
+    step_s = (drafted * plain_s(draft) if draft else 0) + check_s
     return expected_tokens(acceptance, drafted) * plain_s(target) / step_s

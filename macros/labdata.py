@@ -20,7 +20,7 @@ from macros.cards import Chip, Chips, Machine, Model
 from macros.fields import Source
 from macros.inks import Errata, Ink, Prediction
 from macros.records import Check, Result, Run
-from macros.seen import GgufFiles
+from macros.seen import GgufFiles, SeenFile
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
@@ -124,6 +124,17 @@ class Lab:
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
     gguf_files: GgufFiles | None = None
+
+    def file(self, name: str) -> SeenFile:
+        """One entry of gguf_files.yml.
+
+        Raises:
+            LabError: no such entry; the known ones are named.
+        """
+        known = {f.id: f for f in self.gguf_files.files} if self.gguf_files else {}
+        if name not in known:
+            raise LabError([f"labdata/gguf_files.yml: no such file; got {name!r}; known: {', '.join(known)}"])
+        return known[name]
 
     def get(self, kind: str, name: str) -> Any:
         """One document by kind ("machines", "models", "inks", "runs") and id.

@@ -35,14 +35,16 @@ class Allocation:
 
 
 def allocation(
-    model: Structure, n_ctx: int, cache: Cache = Cache(), sequences: int = 1, unified: bool = True, kept_states: int = 0
-) -> Allocation:
+    model: Structure, n_ctx: int, cache: Cache = Cache(), sequences: int = 1, unified: bool = True, kept_states: int = 0,
+    pad: int = KV_CELL_PAD,
+) -> Allocation:  # fmt: skip
     """Memory a model takes with a context of n_ctx tokens.
 
     Args:
-        n_ctx: context of one stream [tokens]; padded to a multiple of 256
+        n_ctx: context of one stream [tokens]
         sequences: sequences served at once
         unified: they share one cache of n_ctx cells; else each has one
+        pad: the context is rounded up to a multiple of this [cells]; builds before 2025 rounded to 32
         kept_states: earlier recurrent states kept a sequence, to undo drafted tokens
 
     Ignores: compute buffers, some hundreds of MB, more with large vocabularies and batches.
@@ -52,7 +54,7 @@ def allocation(
     """
     if n_ctx < 1 or sequences < 1 or kept_states < 0:
         raise ValueError(f"n_ctx and sequences: must be at least 1; got {n_ctx} and {sequences}")
-    cells = math.ceil(n_ctx / KV_CELL_PAD) * KV_CELL_PAD
+    cells = math.ceil(n_ctx / pad) * pad
     streams = 1 if unified else sequences
     full = window = state = 0.0
     for layer in model.layers:
