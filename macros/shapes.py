@@ -181,6 +181,8 @@ def window_flags(shape: Shape) -> tuple[int, tuple[bool, ...]]:
         window = rule.window  # llama.cpp's own, whatever the file says
     if shape.arch == "exaone4" and shape.n_layer != 64:
         window = 0  # only the 32B slides
+    if shape.arch == "lfm2" and window:
+        return window, (True,) * shape.n_layer  # all of its attention layers; the others keep a state
     if not rule.period or not window:
         return 0, (False,) * shape.n_layer
     layers = shape.window_layers
