@@ -34,7 +34,7 @@ class Layout:
 
 
 LAYOUTS: dict[str, Layout] = {
-    **dict.fromkeys(("deci", "llama", "llama4", "mistral3", "granite", "granitemoe", "olmo", "gemma", "granitehybrid", "falcon-h1"), Layout()),
+    **dict.fromkeys(("deci", "llama", "llama4", "mistral3", "granite", "granitemoe", "gemma", "granitehybrid", "falcon-h1"), Layout()),
     "deepseek2": Layout(router_bias=True),
     "gemma2": Layout(post_norms=2),
     "gemma3": Layout(qk_norm=True, post_norms=2),
@@ -72,7 +72,7 @@ def layout(shape: Shape) -> Named:
     for i in range(shape.n_layer - shape.n_layer_nextn):
         for name, dims in _layer(shape, how, i, recurrent[i]):
             yield f"blk.{i}.{name}", dims
-    yield "output_norm.weight", (embd,)
+    yield "token_embd_norm.weight" if shape.arch == "lfm2" else "output_norm.weight", (embd,)
     if not shape.tied:
         yield "output.weight", (embd, shape.n_vocab)
 
@@ -95,7 +95,7 @@ def _layer(shape: Shape, how: Layout, i: int, recurrent: bool) -> Named:
     if shape.arch in (*DELTA_NET, "gpt-oss", "glm4moe"):
         yield "post_attention_norm.weight", (embd,)  # takes the place of ffn_norm
     elif shape.arch != "nemotron_h":
-        yield "ffn_norm.weight", (embd,)
+        yield "ffn_norm" if shape.arch == "falcon-h1" else "ffn_norm.weight", (embd,)
     for n in range(how.post_norms):
         yield ("post_attention_norm.weight", "post_ffw_norm.weight")[n], (embd,)
     experts = shape.n_expert and i >= shape.n_layer_dense and (i + 1) % shape.expert_step == 0

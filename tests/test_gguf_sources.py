@@ -42,7 +42,7 @@ def pair(key: str, value: object) -> bytes:
         return text(key) + struct.pack("<I?", 7, value)
     if isinstance(value, list):
         return text(key) + struct.pack(f"<IIQ{len(value)}i", 9, 5, len(value), *value)
-    return text(key) + struct.pack("<Ii", 5, value)
+    return text(key) + (struct.pack("<Ii", 5, value) if value < 0 else struct.pack("<II", 4, value))
 
 
 def gguf_bytes(keys: dict, tensors: list, n_tensors: int | None = None, dims: tuple | None = None) -> tuple[bytes, int]:
