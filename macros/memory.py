@@ -8,7 +8,7 @@ checked against its logs (docs/architectures.md).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from macros.work import KV_CELL_PAD, STATE_BYTES, Cache, Structure, cell_bytes, window_cells
 
@@ -57,10 +57,14 @@ def allocation(
     cells = math.ceil(n_ctx / pad) * pad
     streams = 1 if unified else sequences
     full = window = state = 0.0
+    hybrid = any(layer.conv_state for layer in model.layers)
+    widest = 0 if cache.flash_attn else max(layer.v_cell for layer in model.layers)
     for layer in model.layers:
         state += layer.count * sequences * (1 + kept_states) * STATE_BYTES * (layer.conv_state + layer.ssm_state)
         if not layer.own:
             continue
+        if widest and (layer.k_cell or not hybrid):
+            layer = replace(layer, v_cell=widest)
         each = layer.count * streams * cell_bytes(layer, cache)
         if layer.window:
             window += each * window_cells(layer.window, cells, cache, sequences if unified else 1)

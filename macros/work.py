@@ -30,15 +30,17 @@ SSM_FLOPS, DELTA_FLOPS = 5, 7
 
 @dataclass(frozen=True)
 class Cache:
-    """How the KV cache is kept: ggml types, the ubatch and whether windows get a full-size cache.
+    """How the KV cache is kept: ggml types, the ubatch, whether windows get a full-size cache.
 
-    llama-bench keeps windows small (swa_full False); llama.cpp's library default is True.
+    llama-bench keeps windows small (swa_full False); llama.cpp's library default is True. Without
+    flash attention values lie transposed, and where layers differ each takes the widest's room.
     """
 
     type_k: str = "F16"
     type_v: str = "F16"
     n_ubatch: int = 512
     swa_full: bool = False
+    flash_attn: bool = True
 
 
 @dataclass(frozen=True)
