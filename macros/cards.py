@@ -75,6 +75,7 @@ class ShapeDoc(Strict):
     recurrent_layers: Count | list[bool] | None = key("full_attention_interval, or which layers are recurrent", 4, default=None)
     shortconv: NotNegative = key("shortconv.l_cache", 3, default=0)
     kda_head_dim: NotNegative = key("kda.head_dim", 128, default=0)
+    n_embd_per_layer: NotNegative = key("embedding_length_per_layer_input", 256, default=0)
     n_layer_nextn: NotNegative = key("nextn_predict_layers: last layers that only draft", 1, default=0)
 
     @property

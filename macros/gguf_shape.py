@@ -124,5 +124,6 @@ def shape_of(metadata: dict[str, object], tensors: list[Tensor]) -> Shape:
         recurrent_layers=keys.flags("full_attention_interval", n_layer) if recurrent is None else recurrent,
         shortconv=keys.count("shortconv.l_cache", 0, least=0),
         kda_head_dim=keys.count("kda.head_dim", 0, least=0),
+        n_embd_per_layer=keys.count("embedding_length_per_layer_input", 0, least=0),
         n_layer_nextn=n_nextn,
     )

@@ -22,6 +22,7 @@ BASE = {
 # A row that does not fill a block of 256 gets a type with blocks of 32.
 NARROW = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0", "IQ4_XS": "IQ4_NL"}
 KEPT_F32 = re.compile(r"_norm\.weight|ffn_gate_inp\.weight|ssm_conv1d|shortconv\.conv\.weight")
+KEPT_F16 = re.compile(r"altup|laurel|per_layer_model_proj")
 FULL = ("F32", "F16", "BF16")
 LAYER = re.compile(r"blk\.(\d+)\.")
 
@@ -79,6 +80,8 @@ def recipe(shape: Shape, quant: str, imatrix: bool = False) -> list[Tensor]:
 def _type(shape: Shape, quant: str, name: str, dims: tuple[int, ...], place: _Place) -> str:
     if len(dims) < 2 or not name.endswith("weight") or KEPT_F32.search(name):
         return "F32"
+    if KEPT_F16.search(name):
+        return quant if quant in FULL else "F16"
     kind = _chosen(shape, quant, name, dims, place)
     for fitting in (kind, NARROW.get(kind, kind)):
         if dims[0] % BLOCKS[fitting][0] == 0:

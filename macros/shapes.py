@@ -123,6 +123,7 @@ class Shape:
     recurrent_layers: int | tuple[bool, ...] | None = None  # interval of full attention, or which layers
     shortconv: int = 0  # length of a short convolution's cache (LFM2)
     kda_head_dim: int = 0  # Kimi's delta attention
+    n_embd_per_layer: int = 0  # a second embedding, for each layer (Gemma 3n and 4)
     n_layer_nextn: int = 0  # last layers that only draft tokens: never run otherwise
 
     @property

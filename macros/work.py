@@ -23,9 +23,8 @@ KV_CELL_PAD = 256  # llama.cpp pads the cells attention reads, and a window's ca
 STATE_BYTES = 4  # recurrent states are f32
 # FLOPs an element of a recurrent state costs a token. Mamba: decay, input (2), readout (2). Gated
 # delta net: decay, what the key finds (2), its correction (2), readout (2). Assumes the step-by-step
-# form; chunked kernels do more, on a part that is under 2 % of a step's FLOPs.
+# form; chunked kernels do more, on a part that is under 3 % of a step's FLOPs.
 SSM_FLOPS, DELTA_FLOPS = 5, 7
-
 
 
 @dataclass(frozen=True)
