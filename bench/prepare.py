@@ -19,6 +19,7 @@ from macros.fields import Compute, Quantity, Source, slug
 from macros.inks import Ink
 from macros.labdata import Lab
 from macros.seals import TOOL, Stamp
+from macros.structure import role
 
 
 class UnknownChip(PlanError):
@@ -147,7 +148,7 @@ def own_model(lab: Lab, spec: str, quant: str) -> Weights:
     card = Model(
         schema=1, id=ident, name=(header.name or path.stem) + (", synthetic weights" if header.synthetic else ""),
         quant=header.quant, weights=kind, hf=spec.removeprefix("hf:") if spec.startswith("hf:") else None,
-        shape=ShapeDoc(source="header", **vars(header.shape)), tensors=_grouped(header.tensors),
+        shape=ShapeDoc.of(header.shape, "header"), tensors=_grouped(header),
         sources={"header": Source(title="The file's own GGUF header", kind="published", note=f"read from {path.name}")})  # fmt: skip
     if ident in lab.models:
         known = lab.models[ident]
@@ -159,11 +160,12 @@ def own_model(lab: Lab, spec: str, quant: str) -> Weights:
     return Weights({quant: card}, {quant: path})
 
 
-def _grouped(tensors: list) -> list[TensorDoc]:
-    """Tensors alike in all but the layer number, as one entry each."""
+def _grouped(header: gguf_header.Header) -> list[TensorDoc]:
+    """Tensors alike in all but the layer number, as one entry each; those no step reads keep theirs."""
     counts: dict[tuple, int] = {}
-    for t in tensors:
-        key = (re.sub(r"\.\d+\.", ".*.", t.name), tuple(t.shape), t.type)
+    for t in header.tensors:
+        reads = role(t.name, header.shape, header.shape.tied) != "unused"
+        key = (re.sub(r"\.\d+\.", ".*.", t.name, count=1) if reads else t.name, tuple(t.shape), t.type)
         counts[key] = counts.get(key, 0) + t.count
     return [TensorDoc(name=n, shape=list(s), type=k, count=c) for (n, s, k), c in counts.items()]
 

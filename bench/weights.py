@@ -43,7 +43,11 @@ def write(
     """
     import gguf
 
+    if shape.arch != "qwen3":
+        raise ValueError(f"synthetic weights are written for one dense architecture only; got {shape.arch!r}; known: qwen3")
     table = recipe(shape, quant)
+    for name in {t.type for t in table} - {"F32", *SCALES}:
+        raise ValueError(f"no synthetic data for this type; got {name!r}; known: {', '.join(['F32', *SCALES])}")
     needed = total_bytes(table)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,9 +149,6 @@ def _pattern(type_name: str, rng: np.random.Generator) -> np.ndarray:
 
     if type_name == "F32":
         return np.ones((2**16, 1), np.float32).view(np.uint8)
-    if type_name not in SCALES:
-        known = ", ".join(["F32", *SCALES])
-        raise ValueError(f"no synthetic data for this type; got {type_name!r}; known: {known}")
     block_bytes = BLOCKS[type_name][1]
     blocks = rng.integers(0, 256, (PATTERN_BYTES // block_bytes, block_bytes), np.uint8)
     for offset, value in SCALES[type_name]:

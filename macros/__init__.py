@@ -21,8 +21,10 @@ def define_env(env: Any) -> None:
     """Called by mkdocs-macros once a build."""
     global _book
     from macros import (
+        architectures,
         compare,
         exhibits,
+        file_tables,
         history,
         labdata,
         mathml,
@@ -156,6 +158,33 @@ def define_env(env: Any) -> None:
     @env.macro
     def check_table(name: str, id: str, caption: str) -> str:
         return exhibits.check_table(book, name, id, caption)
+
+    files = lab.gguf_files.files if lab.gguf_files else []
+
+    @env.macro
+    def architectures_known(id: str, caption: str) -> str:
+        return file_tables.known_table(book, id, caption)
+
+    @env.macro
+    def compared(what: str) -> list:
+        return architectures.sizes(files) if what == "sizes" else architectures.caches(files)
+
+    @env.macro
+    def compared_table(what: str, id: str, caption: str) -> str:
+        return file_tables.compared_table(book, compared(what), id, caption)
+
+    @env.macro
+    def batch_table(names: list[str], machine: str, batches: list[int], depth: int, id: str, caption: str) -> str:
+        return file_tables.batch_table(book, [lab.file(n) for n in names], machine, batches, depth, id, caption)
+
+    @env.macro
+    def speculation_table(pairs: list, machine: str, drafted: list[int], acceptance: list[float], id: str, caption: str) -> str:
+        found = [(lab.file(target), lab.file(draft) if draft else None) for target, draft in pairs]
+        return file_tables.speculation_table(book, found, machine, drafted, acceptance, id, caption)
+
+    @env.macro
+    def gguf_file(name: str) -> Any:
+        return file_tables.FileView(lab.file(name))
 
     @env.macro
     def rules() -> dict:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import model_validator
 
 from macros import work
-from macros.fields import Compute, Count, Document, Id, Quantity, Strict, key
+from macros.fields import Compute, Count, Document, Id, NotNegative, Quantity, Strict, key
+
+PerLayer = NotNegative | list[NotNegative]
 
 
 class Specs(Strict):
@@ -38,18 +41,56 @@ class Machine(Document):
 
 
 class ShapeDoc(Strict):
-    """A dense decoder's dimensions, as a GGUF header names them."""
+    """A decoder's dimensions, as a GGUF header names them; what a model has no part of is left out."""
 
     source: str = key("A key of this file's `sources`", "config")
     arch: str = key("general.architecture", "qwen3")
     n_layer: Count = key("block_count", 36, le=10_000)
     n_embd: Count = key("embedding_length", 4096)
-    n_ff: Count = key("feed_forward_length", 12288)
+    n_ff: PerLayer = key("feed_forward_length, one for all layers or one a layer", 12288)
     n_vocab: Count = key("Rows of token_embd", 151936)
-    n_head: Count = key("attention.head_count", 32)
-    n_head_kv: Count = key("attention.head_count_kv", 8)
-    head_dim: Count = key("attention.key_length (and value_length)", 128)
+    n_head: PerLayer = key("attention.head_count", 32)
+    n_head_kv: PerLayer = key("attention.head_count_kv", 8, [0, 0, 8])
+    head_dim: NotNegative = key("attention.key_length (and value_length)", 128)
     tied: bool = key("No output.weight in the file: token_embd is the output head too", False)
+    head_dim_v: NotNegative | None = key("attention.value_length, where it differs", 512, default=None)
+    head_dim_swa: Count | None = key("attention.key_length_swa, where it differs", 256, default=None)
+    window: NotNegative | None = key("attention.sliding_window [tokens]", 1024, default=None)
+    window_layers: Count | list[bool] | None = key("attention.sliding_window_pattern: period, or which layers slide", 6, default=None)
+    n_layer_shared_kv: NotNegative = key("attention.shared_kv_layers", 18, default=0)
+    n_expert: NotNegative = key("expert_count", 128, default=0)
+    n_expert_used: NotNegative = key("expert_used_count", 8, default=0)
+    n_ff_exp: NotNegative = key("expert_feed_forward_length", 768, default=0)
+    n_ff_shared: NotNegative = key("Width of all shared experts together", 2048, default=0)
+    n_layer_dense: NotNegative = key("leading_dense_block_count", 3, default=0)
+    expert_step: Count = key("interleave_moe_layer_step", 2, default=1)
+    q_lora_rank: NotNegative = key("attention.q_lora_rank", 1536, default=0)
+    kv_lora_rank: NotNegative = key("attention.kv_lora_rank", 512, default=0)
+    rope_dim: NotNegative = key("rope.dimension_count, of MLA heads", 64, default=0)
+    head_dim_mla: NotNegative = key("attention.key_length_mla", 192, default=0)
+    head_dim_v_mla: NotNegative = key("attention.value_length_mla", 128, default=0)
+    ssm_conv: NotNegative = key("ssm.conv_kernel", 4, default=0)
+    ssm_inner: NotNegative = key("ssm.inner_size", 4096, default=0)
+    ssm_state: NotNegative = key("ssm.state_size", 128, default=0)
+    ssm_groups: NotNegative = key("ssm.group_count", 16, default=0)
+    ssm_heads: NotNegative = key("ssm.time_step_rank", 32, default=0)
+    recurrent_layers: Count | list[bool] | None = key("full_attention_interval, or which layers are recurrent", 4, default=None)
+    shortconv: NotNegative = key("shortconv.l_cache", 3, default=0)
+    kda_head_dim: NotNegative = key("kda.head_dim", 128, default=0)
+    n_embd_per_layer: NotNegative = key("embedding_length_per_layer_input", 256, default=0)
+    n_layer_nextn: NotNegative = key("nextn_predict_layers: last layers that only draft", 1, default=0)
+
+    @property
+    def dims(self) -> work.Shape:
+        """The dimensions as `macros.work` takes them."""
+        found = self.model_dump(exclude={"source"})
+        return work.Shape(**{k: tuple(v) if isinstance(v, list) else v for k, v in found.items()})
+
+    @classmethod
+    def of(cls, shape: work.Shape, source: str) -> ShapeDoc:
+        """The document of some dimensions."""
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(shape).items()}
+        return cls(source=source, **plain)
 
 
 class TensorDoc(Strict):
@@ -91,13 +132,22 @@ class Model(Document):
         """
         if self.shape is None:
             raise ValueError(f"labdata/models/{self.id}.yml: shape: not known, the model was only reported by a log")
-        return work.Shape(**self.shape.model_dump(exclude={"source"}))
+        return self.shape.dims
 
     def table(self) -> list[work.Tensor]:
         """The tensor table: from the header where one was read, else llama.cpp's recipe."""
         if self.tensors is None:
             return work.recipe(self.dims, self.quant)
         return [work.Tensor(t.name, tuple(t.shape), t.type, t.count) for t in self.tensors]
+
+    def structure(self) -> work.Structure:
+        """What a step touches; approximate where the table is llama.cpp's recipe, not a header's."""
+        return _structure(self.dims, tuple(self.table()))
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the tensor table is a recipe's, not read from a file."""
+        return self.tensors is None
 
     def file_bytes(self) -> float:
         """Size of the weights [B]: as published, else the sum of the tensor table."""
@@ -106,6 +156,11 @@ class Model(Document):
     def param_count(self) -> float:
         """Parameters: as published, else the sum of the tensor table."""
         return self.params.si if self.params else float(work.total_params(self.table()))
+
+
+@lru_cache(maxsize=256)
+def _structure(dims: work.Shape, table: tuple[work.Tensor, ...]) -> work.Structure:
+    return work.structure(dims, table)
 
 
 class Chip(Strict):

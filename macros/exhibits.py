@@ -24,7 +24,7 @@ from macros.values import (
 NOT_MEASURED = "not measured"
 
 
-def _publish(book: Book, id: str, frame: pd.DataFrame) -> str:
+def publish(book: Book, id: str, frame: pd.DataFrame) -> str:
     """Keep a CSV for the build to write, and link to it."""
     page = book.here.strip("/").replace("/", "-") or "index"
     address = f"data/{page}-{id}.csv"
@@ -34,12 +34,12 @@ def _publish(book: Book, id: str, frame: pd.DataFrame) -> str:
 
 def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame: pd.DataFrame, caption: str) -> str:
     html = tables.html_table(columns, cells)
-    return tables.table_figure(id, book.number("table"), html, caption, _publish(book, id, frame))
+    return tables.table_figure(id, book.number("table"), html, caption, publish(book, id, frame))
 
 
 def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
     svg = chart_cache.draw(kind, frame, id, label)
-    return tables.figure(id, book.number("figure"), svg, caption, _publish(book, id, frame))
+    return tables.figure(id, book.number("figure"), svg, caption, publish(book, id, frame))
 
 
 def _cell(value: Value | InkedText) -> Markup:

@@ -22,6 +22,7 @@ from macros.fields import Compute, Quantity, Source
 from macros.inks import Errata, Ink, OpenInk, Prediction
 from macros.records import Check, Result, Run
 from macros.seals import Seal, Withdrawal
+from macros.seen import GgufFiles, SeenFile
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
@@ -150,6 +151,18 @@ class Lab:
     checks: dict[str, Check] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
+    gguf_files: GgufFiles | None = None
+
+    def file(self, name: str) -> SeenFile:
+        """One entry of gguf_files.yml.
+
+        Raises:
+            LabError: no such entry; the known ones are named.
+        """
+        known = {f.id: f for f in self.gguf_files.files} if self.gguf_files else {}
+        if name not in known:
+            raise LabError([f"labdata/gguf_files.yml: no such file; got {name!r}; known: {', '.join(known)}"])
+        return known[name]
 
     def get(self, kind: str, name: str) -> Any:
         """One document by kind ("machines", "models", "inks", "runs") and id.
@@ -270,7 +283,9 @@ def load(root: Path = ROOT) -> Lab:
     problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
     later: dict[str, Any] = {}  # seals beside their files, by the file's place
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
-    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips")}
+    found: dict[str, dict[str, Any]] = {
+        k: {} for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files")
+    }
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
         shown = _shown(path, root)
@@ -307,8 +322,10 @@ def load(root: Path = ROOT) -> Lab:
             read(kind, path, into, f"{folder}/{stem}" if word in ("seal", "withdrawn") else stem)
     if (root / "chips.yml").exists():
         read(Chips, root / "chips.yml", "chips", "chips")
-    chips = found.pop("chips").get("chips")
-    lab = Lab(**found, seals=later, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
+    if (root / "gguf_files.yml").exists():
+        read(GgufFiles, root / "gguf_files.yml", "files", "gguf_files")
+    chips, gguf_files = found.pop("chips").get("chips"), found.pop("files").get("gguf_files")
+    lab = Lab(**found, seals=later, gguf_files=gguf_files, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
     problems += references.problems(lab, root, broken) + proof.problems(lab, broken)
     if problems:
         raise LabError(problems)

@@ -17,8 +17,7 @@ RULE_SOURCE = "Day 1: expect 70-90 % of a roof"
 
 def kv_token_bytes(model: Model) -> float:
     """KV cache one token adds, f16 [B]."""
-    s = model.dims
-    return roofline.kv_bytes_per_token(s.n_layer, s.n_head_kv, s.head_dim)
+    return work.kv_token_bytes(model.structure())
 
 
 def decode_ceiling_tok_s(machine: Machine, model: Model, depth_tokens: float = 0) -> float:
@@ -38,9 +37,8 @@ def prefill_depth_ratio(model: Model, depth_tokens: float) -> float:
 
     Ignores: attention within the prompt itself, in both.
     """
-    s = model.dims
     weights = 2 * model.param_count()
-    attention = roofline.attention_flops_per_token(s.n_layer, s.n_head, s.head_dim, depth_tokens)
+    attention = work.attention_flops_per_cell(model.structure()) * depth_tokens
     return weights / (weights + attention)
 
 
@@ -160,11 +158,13 @@ def _roof(machine: Machine, model: Model, of: Target, decode: bool, name: str, w
 
 
 def exact_decode_bytes(model: Model, depth_tokens: int = 0, n_gen: int = 0) -> float:
-    """Bytes one decode step really streams, padded KV cells included [B]."""
-    cells = work.kv_cells(depth_tokens, n_gen) if n_gen else float(depth_tokens)
-    return work.decode_weight_bytes(model.table()) + cells * kv_token_bytes(model)
+    """Bytes one decode step really streams [B]; with n_gen, the padded KV cells of a tgN test included."""
+    step = work.decode(model.structure(), depth_tokens, n_gen or 1)
+    if n_gen:
+        return step.n_bytes
+    return step.n_bytes - step.bytes_by_group["kv"] + depth_tokens * kv_token_bytes(model)
 
 
 def exact_prefill_flops_per_token(model: Model, n_prompt: int, depth_tokens: int = 0) -> float:
     """FLOPs a prompt token really costs, attention and head included [FLOP]."""
-    return work.prefill_flops(model.table(), model.dims, n_prompt, depth_tokens) / n_prompt
+    return work.prefill(model.structure(), n_prompt, depth_tokens).flops / n_prompt

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from macros import units, work
+from macros import shapes, units
 from macros.cards import ShapeDoc
 from macros.fields import Quantity
 from macros.records import Check
@@ -69,9 +69,21 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
         if m.shape is None:
             continue
         try:
-            work.total_bytes(m.table())
+            m.table()
         except ValueError as error:
             found.append(f"labdata/models/{m.id}.yml: quant: {error}")
+            continue
+        try:
+            m.structure()
+        except ValueError as error:
+            found.append(f"labdata/models/{m.id}.yml: shape: {error}")
+    for file in lab.gguf_files.files if lab.gguf_files else []:
+        try:
+            shapes.layers(file.shape.dims)
+            if file.mix:
+                file.table()
+        except ValueError as error:
+            found.append(f"labdata/gguf_files.yml: {file.id}: {error}")
     def predicted(shown: str, where: str, predictions: list) -> None:
         ids = [p.id for p in predictions]
         found.extend(f"{shown}: {where}: id given twice; got {i!r}" for i in sorted(set(ids)) if ids.count(i) > 1)

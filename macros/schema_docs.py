@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, inks, labdata, records, seals
+from macros import cards, inks, labdata, records, seals, seen
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
@@ -25,6 +25,7 @@ FILES = {
     "<ink or run>.withdrawn.yml": seals.Withdrawal,
     "checks/<check>.yml": records.Check,
     "chips.yml": cards.Chips,
+    "gguf_files.yml": seen.GgufFiles,
 }
 INTRO = """# labdata: the facts, and nothing else
 
@@ -42,7 +43,7 @@ from another hand, has its hash in `<name>.seal.yml` beside it, which says when 
 history, `make check` and the build also compare every ink, run and raw file with its first commit and with
 the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`).
 
-The tables are generated from `macros/fields.py`, `cards.py`, `inks.py`, `seals.py` and `records.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `inks.py`, `seals.py`, `records.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

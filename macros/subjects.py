@@ -8,7 +8,7 @@ from typing import Protocol
 
 from markupsafe import Markup
 
-from macros import predict, roofline, work
+from macros import predict, roofline
 from macros.cards import Machine, Model
 from macros.fields import Quantity
 from macros.values import Value, as_typed, inert
@@ -138,7 +138,7 @@ class ModelView:
     @property
     def body_params(self) -> Value:
         how = "every matrix but embedding and output head"
-        return self._of(work.body_params(self.doc.table()) / 1e9, "billion", how, 2, "derived")
+        return self._of(self.doc.structure().body_params / 1e9, "billion", how, 2, "derived")
 
     def exact_step_bytes(self, depth: int = 0, n_gen: int = 0) -> Value:
         """Bytes one decode step streams by the tensor table [GB]."""

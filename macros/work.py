@@ -1,229 +1,263 @@
-"""Exact work: the bytes and FLOPs the engine really moves, from a model's tensor table.
+"""Exact work: the bytes and FLOPs the engine really moves, by group, from a model's tensor table.
 
-Dense transformers only; what is not known is refused by name, never guessed.
-Standard library only; numbers in, numbers out.
+`structure` turns dimensions and a tensor table into what a step touches; `decode` and `prefill`
+count it. Standard library only; numbers in, numbers out.
+Source: llama.cpp, src/llama-kv-cache*.cpp, src/llama-memory-recurrent.cpp, src/llama-model.cpp.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-# ggml type -> (elements per block, bytes per block), each written as its block layout.
-# Source: ggml-common.h block structs; `d`/`dmin` are half floats (2 B).
-BLOCKS: dict[str, tuple[int, int]] = {
-    "F32": (1, 4),
-    "F16": (1, 2),
-    "BF16": (1, 2),
-    "Q4_0": (32, 2 + 32 // 2),
-    "Q4_1": (32, 2 + 2 + 32 // 2),
-    "Q5_0": (32, 2 + 32 // 8 + 32 // 2),
-    "Q5_1": (32, 2 + 2 + 32 // 8 + 32 // 2),
-    "Q8_0": (32, 2 + 32),
-    "Q2_K": (256, 256 // 16 + 256 // 4 + 2 + 2),
-    "Q3_K": (256, 256 // 8 + 256 // 4 + 12 + 2),
-    "Q4_K": (256, 2 + 2 + 12 + 256 // 2),
-    "Q5_K": (256, 2 + 2 + 12 + 256 // 8 + 256 // 2),
-    "Q6_K": (256, 256 // 2 + 256 // 4 + 256 // 16 + 2),
-    "IQ4_NL": (32, 2 + 32 // 2),
-    "IQ4_XS": (256, 2 + 2 + 256 // 64 + 256 // 2),
-    "IQ3_S": (256, 2 + 256 // 4 + 256 // 32 + 256 // 8 + 256 // 64),
-    "IQ3_XXS": (256, 2 + 3 * 256 // 8),
-    "IQ2_S": (256, 2 + 256 // 4 + 256 // 16),
-    "IQ2_XS": (256, 2 + 256 // 8 * 2 + 256 // 32),
-    "IQ2_XXS": (256, 2 + 256 // 8 * 2),
-    "MXFP4": (32, 1 + 32 // 2),
-}
+from macros.ggml_types import BLOCKS, Tensor, tensor_bytes
+from macros.recipes import recipe
+from macros.shapes import Layer, Shape
+from macros.structure import Structure, structure, total_bytes, total_params
 
-# Architectures whose step is "every weight once, full attention in every layer".
-DENSE = ("gemma", "granite", "llama", "olmo2", "qwen2", "qwen3", "stablelm")
-KV_CELL_PAD = 256  # llama.cpp pads the cells attention reads to a multiple of this
+# What a reader of this module needs beside it.
+__all__ = ["BLOCKS", "Shape", "Structure", "Tensor", "recipe", "structure", "tensor_bytes", "total_bytes", "total_params"]
+
+KV_CELL_PAD = 256  # llama.cpp pads the cells attention reads, and a window's cache, to a multiple of this
+STATE_BYTES = 4  # recurrent states are f32
+# FLOPs an element of a recurrent state costs a token. Mamba: decay, input (2), readout (2). Gated
+# delta net: decay, what the key finds (2), its correction (2), readout (2). Assumes the step-by-step
+# form; chunked kernels do more, on a part that is under 3 % of a step's FLOPs.
+SSM_FLOPS, DELTA_FLOPS = 5, 7
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A dense decoder's dimensions, as a GGUF header names them [counts]."""
+class Cache:
+    """How the KV cache is kept: ggml types, the ubatch, whether windows get a full-size cache.
 
-    arch: str
-    n_layer: int
-    n_embd: int
-    n_ff: int
-    n_vocab: int
-    n_head: int
-    n_head_kv: int
-    head_dim: int
-    tied: bool  # token_embd is also the output head; a property of the file, not of the model
+    llama-bench keeps windows small (swa_full False); llama.cpp's library default is True. Without
+    flash attention values lie transposed, and where layers differ each takes the widest's room.
+    """
+
+    type_k: str = "F16"
+    type_v: str = "F16"
+    n_ubatch: int = 512
+    swa_full: bool = False
+    flash_attn: bool = True
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """One tensor, or `count` alike: ggml order, so the row length (ne0) comes first."""
+class Work:
+    """Bytes read and FLOPs done, by group.
 
-    name: str
-    shape: tuple[int, ...]
-    type: str
-    count: int = 1
+    Args:
+        bytes_by_group: "weights" (body and head), "experts", "kv", "state" [B]
+        flops_by_group: "body", "experts", "head", "attention", "state" [FLOP]
+        weight_bytes_by_type: weights and experts again, by ggml type [B]
+    """
+
+    bytes_by_group: dict[str, float] = field(default_factory=dict)
+    flops_by_group: dict[str, float] = field(default_factory=dict)
+    weight_bytes_by_type: dict[str, float] = field(default_factory=dict)
 
     @property
-    def params(self) -> int:
-        """Elements in all `count` tensors."""
-        return math.prod(self.shape) * self.count
+    def n_bytes(self) -> float:
+        """All bytes [B]."""
+        return sum(self.bytes_by_group.values())
 
     @property
-    def n_bytes(self) -> int:
-        """Size of all `count` tensors [B]."""
-        return tensor_bytes(self.params, self.type)
+    def flops(self) -> float:
+        """All FLOPs [FLOP]."""
+        return sum(self.flops_by_group.values())
+
+    def __add__(self, other: Work) -> Work:
+        def both(a: dict[str, float], b: dict[str, float]) -> dict[str, float]:
+            return {k: a.get(k, 0) + b.get(k, 0) for k in a | b}
+
+        return Work(both(self.bytes_by_group, other.bytes_by_group), both(self.flops_by_group, other.flops_by_group),
+                    both(self.weight_bytes_by_type, other.weight_bytes_by_type))  # fmt: skip
 
 
-def tensor_bytes(n_elements: int, type_name: str) -> int:
-    """Stored size of a tensor [B].
+def expected_experts(n_expert: int, n_used: int, tokens: float) -> float:
+    """Distinct experts a layer reads for so many tokens [experts].
 
-    Raises:
-        ValueError: the type is unknown, or the elements do not fill whole blocks.
+    Assumes: tokens are routed evenly and independently; real routing repeats itself, so this
+    is an upper bound.
 
-    >>> tensor_bytes(256, "Q4_K") * 8 / 256      # bits per weight
-    4.5
+    >>> expected_experts(128, 8, 1), round(expected_experts(128, 8, 512), 4)
+    (8.0, 128.0)
     """
-    if type_name not in BLOCKS:
-        raise ValueError(f"unknown ggml type; got {type_name!r}; known: {', '.join(BLOCKS)}")
-    per_block, block_bytes = BLOCKS[type_name]
-    if n_elements % per_block:
-        raise ValueError(f"{n_elements} elements do not fill whole {type_name} blocks of {per_block}")
-    return n_elements // per_block * block_bytes
+    return n_expert * (1 - (1 - n_used / n_expert) ** tokens)
 
 
-def more_bits(layer: int, n_layer: int) -> bool:
-    """Whether Q4_K_M gives this layer's attn_v and ffn_down the larger Q6_K.
-
-    The first and the last eighth of the layers, and every third between.
-    Source: llama.cpp src/llama-quant.cpp, use_more_bits.
-
-    >>> sum(more_bits(i, 36) for i in range(36))
-    18
-    """
-    eighth = n_layer // 8
-    return layer < eighth or layer >= 7 * n_layer // 8 or (layer - eighth) % 3 == 2
+def _padded(cells: float) -> int:
+    return math.ceil(cells / KV_CELL_PAD) * KV_CELL_PAD
 
 
-def _matrix_type(quant: str, name: str, layer: int, shape: Shape) -> str:
-    if quant == "Q4_K_M":
-        head = "token_embd" if shape.tied else "output"
-        if name == head or (name in ("attn_v", "ffn_down") and more_bits(layer, shape.n_layer)):
-            return "Q6_K"
-        return "Q4_K"
-    if quant in ("Q8_0", "F16"):
-        return quant
-    raise ValueError(f"no recipe for this quantisation; got {quant!r}; known: Q4_K_M, Q8_0, F16")
-
-
-def recipe(shape: Shape, quant: str) -> list[Tensor]:
-    """The tensor table llama.cpp's quantiser would write for these dimensions.
-
-    Qwen3's layout (per-head Q and K norms, no biases); one entry a tensor, in file order.
-    Source: llama.cpp src/llama-quant.cpp; checked against the published file sizes.
-
-    Raises:
-        ValueError: no recipe for the architecture or the quantisation.
-
-    >>> eight = Shape("qwen3", 36, 4096, 12288, 151936, 32, 8, 128, tied=False)
-    >>> round(decode_weight_bytes(recipe(eight, "Q4_K_M")) / 1e9, 4)
-    4.6718
-    >>> round(decode_weight_bytes(recipe(eight, "Q8_0")) / 1e9, 4)
-    8.0423
-    """
-    if shape.arch != "qwen3":
-        raise ValueError(f"no tensor recipe for this architecture; got {shape.arch!r}; known: qwen3")
-    embd, ff, head = shape.n_embd, shape.n_ff, shape.head_dim
-    q, kv = shape.n_head * head, shape.n_head_kv * head
-    per_layer = {
-        "attn_norm": (embd,),
-        "attn_q": (embd, q),
-        "attn_k": (embd, kv),
-        "attn_v": (embd, kv),
-        "attn_q_norm": (head,),
-        "attn_k_norm": (head,),
-        "attn_output": (q, embd),
-        "ffn_norm": (embd,),
-        "ffn_gate": (embd, ff),
-        "ffn_up": (embd, ff),
-        "ffn_down": (ff, embd),
-    }
-
-    def tensor(prefix: str, name: str, dims: tuple[int, ...], layer: int = -1) -> Tensor:
-        kind = "F32" if len(dims) == 1 else _matrix_type(quant, name, layer, shape)
-        return Tensor(f"{prefix}{name}.weight", dims, kind)
-
-    table = [tensor("", "token_embd", (embd, shape.n_vocab))]
-    for i in range(shape.n_layer):
-        table += [tensor(f"blk.{i}.", name, dims, i) for name, dims in per_layer.items()]
-    table.append(tensor("", "output_norm", (embd,)))
-    if not shape.tied:
-        table.append(tensor("", "output", (embd, shape.n_vocab)))
-    return table
-
-
-def total_bytes(tensors: Iterable[Tensor]) -> int:
-    """Stored size of the whole table [B]; llama-bench prints it as model_size."""
-    return sum(t.n_bytes for t in tensors)
-
-
-def total_params(tensors: Iterable[Tensor]) -> int:
-    """Elements in the whole table; llama-bench prints it as model_n_params.
-
-    >>> total_params(recipe(Shape("qwen3", 28, 1024, 3072, 151936, 16, 8, 128, True), "Q8_0"))
-    596049920
-    """
-    return sum(t.params for t in tensors)
-
-
-def decode_weight_bytes(tensors: Iterable[Tensor]) -> int:
-    """Weight bytes one decode step streams at batch 1 [B].
-
-    Every tensor once, but an untied token_embd: there a step looks up one row
-    (Ignores: that row, 4 kB of 5 GB).
-    """
-    table = list(tensors)
-    untied = any(t.name == "output.weight" for t in table)
-    return sum(t.n_bytes for t in table if not (untied and t.name == "token_embd.weight"))
-
-
-def body_params(tensors: Iterable[Tensor]) -> int:
-    """Parameters every prompt token is multiplied with: matrices but embedding and output head.
-
-    >>> body_params(recipe(Shape("qwen3", 36, 4096, 12288, 151936, 32, 8, 128, False), "Q8_0"))
-    6945767424
-    """
-    heads = ("token_embd.weight", "output.weight")
-    return sum(t.params for t in tensors if len(t.shape) > 1 and t.name not in heads)
+def _blocks(depth_tokens: float, n_gen: int) -> Iterable[tuple[int, int]]:
+    """(padded cells, steps that read so many) over n_gen steps from a depth."""
+    done = 0
+    while done < n_gen:
+        cells = _padded(depth_tokens + done + 1)
+        steps = min(n_gen - done, max(1, math.floor(cells - depth_tokens - done)))
+        yield cells, steps
+        done += steps
 
 
 def kv_cells(depth_tokens: float, n_gen: int = 0) -> float:
-    """Cells of KV cache attention reads in a mean step of a tgN test at a depth [cells].
+    """Cells of KV cache full attention reads in a mean step of a tgN test at a depth [cells].
 
     Assumes: llama.cpp's padding to a multiple of 256; the mean is over the n_gen steps.
 
     >>> kv_cells(0, 128), kv_cells(2048, 128), kv_cells(8191)
     (256.0, 2304.0, 8192.0)
     """
-    steps = range(1, n_gen + 1) if n_gen else (1,)
-    padded = (math.ceil((depth_tokens + i) / KV_CELL_PAD) * KV_CELL_PAD for i in steps)
-    return sum(padded) / len(steps)
+    n = n_gen or 1
+    return sum(cells * steps for cells, steps in _blocks(depth_tokens, n)) / n
 
 
-def prefill_flops(
-    tensors: Iterable[Tensor], shape: Shape, n_prompt: int, depth_tokens: int = 0, n_batch: int = 2048
-) -> float:
-    """FLOPs of prefilling `n_prompt` tokens on top of `depth_tokens` [FLOP].
+def window_cells(window: int, n_ctx: float, cache: Cache, sequences: int = 1) -> int:
+    """Cells the cache of a layer with a sliding window gets [cells].
 
-    Body matmuls, attention over every earlier token, the output head once a batch.
-    Ignores: norms, RoPE, softmax (under 1 % at these sizes).
+    Room for the window and for the ubatch being written, padded; never more than the context.
+
+    >>> window_cells(128, 131072, Cache())     # gpt-oss, as its log says
+    768
+    """
+    if cache.swa_full:
+        return math.ceil(n_ctx)
+    return _padded(min(n_ctx, window * sequences + cache.n_ubatch))
+
+
+def attended(depth_tokens: int, tokens: int, window: int = 0, chunked: bool = False) -> int:
+    """Pairs of a query and a cell it may see, for tokens on top of a depth [pairs].
+
+    >>> attended(0, 4), attended(100, 2), attended(100, 2, window=8), attended(7, 2, 8, chunked=True)
+    (10, 203, 16, 9)
+    """
+    def upto(n: int) -> int:
+        if not window or n <= window:
+            return n * (n + 1) // 2
+        first = window * (window + 1) // 2
+        if not chunked:
+            return first + (n - window) * window
+        rest = n % window
+        return n // window * first + rest * (rest + 1) // 2
+
+    return upto(depth_tokens + tokens) - upto(depth_tokens)
+
+
+def _step(model: Structure, tokens: int, sequences: int, outputs: int, cache: Cache,
+          read: Callable[[Layer], float], pairs: Callable[[Layer], float]) -> Work:  # fmt: skip
+    """One step: `tokens` of each of `sequences`; read and pairs are a layer's, for one sequence."""
+    n = tokens * sequences
+    n_bytes = dict.fromkeys(("weights", "experts", "kv", "state"), 0.0)
+    flops = dict.fromkeys(("body", "experts", "head", "attention", "state"), 0.0)
+    types: dict[str, float] = {}
+    for w in model.weights:
+        if w.role in ("lookup", "unused") or (w.role == "head" and not outputs):
+            continue
+        if w.role == "experts":
+            size = w.n_bytes * expected_experts(model.n_expert, model.n_expert_used, n) / model.n_expert
+            flops["experts"] += 2 * w.params * n * model.n_expert_used / model.n_expert
+        else:
+            size = w.n_bytes
+            flops[w.role] += 2 * w.params * (outputs if w.role == "head" else n)
+        n_bytes["experts" if w.role == "experts" else "weights"] += size
+        types[w.type] = types.get(w.type, 0.0) + size
+    for layer in model.layers:
+        if layer.k_cell:
+            n_bytes["kv"] += layer.count * sequences * read(layer) * cell_bytes(layer, cache)
+            flops["attention"] += layer.count * sequences * pairs(layer) * 2 * layer.n_head * (layer.k_dim + layer.v_dim)
+        each = layer.conv_state + layer.ssm_state
+        n_bytes["state"] += layer.count * sequences * 2 * STATE_BYTES * each  # read and written
+        flops["state"] += layer.count * n * (DELTA_FLOPS if layer.delta else SSM_FLOPS) * layer.ssm_state
+    return Work(n_bytes, flops, types)
+
+
+def cell_bytes(layer: Layer, cache: Cache) -> float:
+    """Bytes one token leaves in a layer's cache [B]."""
+    (per_k, size_k), (per_v, size_v) = (BLOCKS[_type(t)] for t in (cache.type_k, cache.type_v))
+    return layer.k_cell * size_k / per_k + layer.v_cell * size_v / per_v
+
+
+def kv_token_bytes(model: Structure, cache: Cache = Cache()) -> float:
+    """KV cache one token adds while no window is full [B]."""
+    return sum(layer.count * cell_bytes(layer, cache) for layer in model.layers if layer.own)
+
+
+def attention_flops_per_cell(model: Structure) -> float:
+    """Attention FLOPs of one token for each token it sees, while no window is full [FLOP]."""
+    return sum(layer.count * 2 * layer.n_head * (layer.k_dim + layer.v_dim) for layer in model.layers)
+
+
+def _type(name: str) -> str:
+    if name not in BLOCKS:
+        raise ValueError(f"KV cache: unknown ggml type; got {name!r}; known: {', '.join(BLOCKS)}")
+    return name
+
+
+def _held(layer: Layer, cells: float, cache: Cache) -> float:
+    """Cells read where `cells` (padded) are filled: a window's cache is not larger than it needs."""
+    if layer.window and not cache.swa_full:
+        return min(cells, window_cells(layer.window, math.inf, cache))
+    return cells
+
+
+def decode(model: Structure, depth_tokens: int = 0, n_gen: int = 1, batch: int = 1, cache: Cache = Cache()) -> Work:
+    """Mean work of a decode step of a tgN test at a depth, for `batch` sequences.
+
+    Assumes: each sequence reads its own cells (no unified cache shared by the batch).
+    Ignores: writing the new cells (1 of thousands read), norms, RoPE and softmax.
+
+    Raises:
+        ValueError: a count below its least, or an unknown type of cache.
 
     >>> eight = Shape("qwen3", 36, 4096, 12288, 151936, 32, 8, 128, tied=False)
-    >>> round(prefill_flops(recipe(eight, "Q4_K_M"), eight, 512) / 512 / 1e9, 2)
+    >>> model = structure(eight, recipe(eight, "Q4_K_M"))
+    >>> round(decode(model).bytes_by_group["weights"] / 1e9, 4)
+    4.6718
+    >>> round(prefill(model, 512).flops / 512 / 1e9, 2)     # GFLOP a prompt token
     14.05
     """
-    attended = n_prompt * depth_tokens + n_prompt * (n_prompt + 1) / 2
-    attention = 4 * shape.n_layer * shape.n_head * shape.head_dim * attended
-    head = 2 * shape.n_vocab * shape.n_embd * math.ceil(n_prompt / n_batch)
-    return 2 * body_params(tensors) * n_prompt + attention + head
+    _at_least(depth_tokens=(depth_tokens, 0), n_gen=(n_gen, 1), batch=(batch, 1))
+
+    def read(layer: Layer) -> float:
+        return sum(_held(layer, cells, cache) * steps for cells, steps in _blocks(depth_tokens, n_gen)) / n_gen
+
+    def pairs(layer: Layer) -> float:
+        return attended(depth_tokens, n_gen, layer.window, layer.chunked) / n_gen
+
+    return _step(model, 1, batch, batch, cache, read, pairs)
+
+
+def verify(model: Structure, depth_tokens: int, tokens: int, cache: Cache = Cache(), outputs: int | None = None) -> Work:
+    """Work of one step over several tokens of one sequence: a ubatch, or drafts being checked.
+
+    Args:
+        outputs: tokens that get logits; None: all
+    """
+    _at_least(depth_tokens=(depth_tokens, 0), tokens=(tokens, 1))
+    cells = _padded(depth_tokens + tokens)
+    return _step(
+        model, tokens, 1, tokens if outputs is None else outputs, cache,
+        lambda layer: _held(layer, cells, cache),
+        lambda layer: attended(depth_tokens, tokens, layer.window, layer.chunked))  # fmt: skip
+
+
+def prefill(model: Structure, n_prompt: int, depth_tokens: int = 0, n_batch: int = 2048, cache: Cache = Cache()) -> Work:
+    """Work of prefilling n_prompt tokens on top of a depth, ubatch by ubatch.
+
+    Weights are read once a ubatch; the output head runs for the last token of each batch.
+    Ignores: norms, RoPE, softmax (under 1 % at usual sizes), pairs the mask hides.
+    """
+    _at_least(n_prompt=(n_prompt, 1), depth_tokens=(depth_tokens, 0), n_batch=(n_batch, 1), n_ubatch=(cache.n_ubatch, 1))
+    total = Work()
+    for start in range(0, n_prompt, n_batch):
+        end = min(n_prompt, start + n_batch)
+        for at in range(start, end, cache.n_ubatch):
+            tokens = min(cache.n_ubatch, end - at)
+            total += verify(model, depth_tokens + at, tokens, cache, outputs=int(at + tokens == end))
+    return total
+
+
+def _at_least(**counts: tuple[int, int]) -> None:
+    for name, (value, least) in counts.items():
+        if value < least:
+            raise ValueError(f"{name}: must be at least {least}; got {value}")

@@ -36,7 +36,7 @@ def test_exact_shares_of_day_1():
 
 def test_prefill_flops_by_hand():
     # 2 x 6,945,767,424 x 512 + 4 x 36 x 32 x 128 x (512 x 513 / 2) + 2 x 151,936 x 4,096
-    assert work.prefill_flops(Q4.table(), Q4.dims, 512) == 7_112_465_842_176 + 77_460_406_272 + 1_244_659_712
+    assert work.prefill(Q4.structure(), 512).flops == 7_112_465_842_176 + 77_460_406_272 + 1_244_659_712
 
 
 def test_kv_cache_of_llama_2_7b():

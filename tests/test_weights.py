@@ -1,6 +1,8 @@
 """The synthetic GGUF: loads nowhere here, but its bytes are those of the recipe."""
 
+import ctypes
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,14 +12,29 @@ gguf = pytest.importorskip("gguf")
 
 from bench import weights  # noqa: E402
 from macros import work  # noqa: E402
+from macros.ggml_types import FILE_TYPES, TYPE_BY_NUMBER, TYPES  # noqa: E402
 
 TINY = work.Shape("qwen3", 4, 256, 512, 1024, 4, 2, 64, tied=True)
 
 
 def test_blocks_are_ggmls():
-    ours = work.BLOCKS
-    ggmls = {t.name: size for t, size in gguf.GGML_QUANT_SIZES.items() if t.name in ours}
-    assert ours == ggmls
+    """Against the engine's own tables: ggml's name, elements and bytes of each type."""
+    llama_cpp = pytest.importorskip("llama_cpp")
+    ggml = ctypes.CDLL(str(next((Path(llama_cpp.__file__).parent / "lib").glob("libggml-base.*"))))
+    ggml.ggml_type_name.restype, ggml.ggml_type_size.restype, ggml.ggml_blck_size.restype = ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64
+    found = {}
+    for number in TYPE_BY_NUMBER:
+        name = ggml.ggml_type_name(number).decode().upper()
+        found[name] = (number, ggml.ggml_blck_size(number), ggml.ggml_type_size(number))
+    assert found == TYPES
+
+
+def test_names_are_gguf_pythons():
+    for kind in gguf.GGMLQuantizationType:
+        assert TYPE_BY_NUMBER[int(kind)] == kind.name
+    for kind in gguf.LlamaFileType:
+        if kind is not gguf.LlamaFileType.GUESSED:
+            assert kind.name == f"MOSTLY_{FILE_TYPES[int(kind)]}" or kind.name == f"ALL_{FILE_TYPES[int(kind)]}"
 
 
 @pytest.mark.parametrize("quant", ["Q4_K_M", "Q8_0"])
@@ -84,5 +101,7 @@ def test_ensure_keeps_a_whole_file_and_replaces_a_broken_one(tmp_path):
 
 
 def test_unknown_quantisation_names_the_known(tmp_path):
-    with pytest.raises(ValueError, match="known: Q4_K_M"):
-        weights.write(tmp_path / "t.gguf", TINY, "Q3_K_M")
+    for quant, line in (("Q9_X", "known: .*Q4_K_M"), ("Q3_K_L", "no synthetic data for this type; got 'Q[35]_K'; known: F32, Q4_K")):
+        with pytest.raises(ValueError, match=line):
+            weights.write(tmp_path / "t.gguf", TINY, quant)
+    assert not list(tmp_path.iterdir())

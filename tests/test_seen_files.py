@@ -1,0 +1,61 @@
+"""Computed sizes and caches against what llama.cpp printed for real files, and the page that shows them."""
+
+from __future__ import annotations
+
+import pytest
+
+from macros import architectures, labdata
+from macros.cards import Model, ShapeDoc
+from macros.fields import Source
+from macros.seen import SeenFile
+from macros.structure import structure
+
+LAB = labdata.load()
+assert LAB.gguf_files is not None
+FILES = LAB.gguf_files.files
+
+
+def ids(row: architectures.Compared) -> str:
+    return f"{row.file.id} {row.what} {row.setting}"
+
+
+@pytest.mark.parametrize("row", architectures.sizes(FILES), ids=ids)
+def test_sizes_and_parameters_within_1_percent(row: architectures.Compared):
+    assert abs(row.apart) <= 0.01
+
+
+@pytest.mark.parametrize("row", architectures.caches(FILES), ids=ids)
+def test_logged_caches_within_1_percent_or_the_digits_printed(row: architectures.Compared):
+    assert row.agrees
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if f.types], ids=lambda f: f.id)
+def test_as_many_tensors_of_each_type_as_logged(file: SeenFile):
+    assert architectures.types_differ(file) == {}
+
+
+def test_every_kind_of_architecture_was_logged():
+    assert {"deepseek2", "gemma2", "gemma3", "gemma3n", "gemma4", "gpt-oss", "granitehybrid", "lfm2", "llama", "llama4", "mamba", "mamba2",
+            "nemotron_h", "phi3", "qwen2", "qwen3", "qwen35", "qwen35moe", "qwen3moe"} <= {f.shape.arch for f in FILES}  # fmt: skip
+    assert len(FILES) >= 50
+
+
+def test_a_card_of_any_known_layout_gives_its_work_marked_approximate():
+    file = LAB.file("gpt-oss-20b-mxfp4")
+    card = Model(schema=1, id="a", name="A", quant="MXFP4_MOE", weights="published", hf=None, shape=file.shape,
+                 sources={file.shape.source: Source(title="config", kind="published", note="config.json")})  # fmt: skip
+    assert card.approximate
+    assert card.structure() == structure(file.shape.dims, file.table())
+    assert card.file_bytes() / 2**30 == pytest.approx(11.27, abs=0.005)
+    read = card.model_copy(update={"tensors": []})
+    assert not read.approximate
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.id)
+def test_dims_survive_the_document(file: SeenFile):
+    assert ShapeDoc.of(file.shape.dims, file.shape.source).dims == file.shape.dims
+
+
+def test_an_unknown_file_names_the_known():
+    with pytest.raises(labdata.LabError, match="no such file; got 'gpt-6'; known: deepseek-r1-q8_0"):
+        LAB.file("gpt-6")
