@@ -16,8 +16,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from macros import references
-from macros.cards import Chip, Chips, Machine, Model
+from macros.cards import Machine, Model
 from macros.fields import Source
+from macros.hardware import Chip, Chips
 from macros.inks import Errata, Ink, Prediction
 from macros.records import Check, Result, Run
 
@@ -37,15 +38,15 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """Safe YAML that refuses a key given twice (plain PyYAML keeps the last one)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen = set()
-        for key_node, _ in node.value:
+        found: dict = {}
+        for key_node, value_node in node.value:
             name = self.construct_object(key_node, deep=True)
-            if name in seen:
+            if name in found:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key given twice: {name!r}", key_node.start_mark
                 )
-            seen.add(name)
-        return super().construct_mapping(node, deep=deep)
+            found[name] = self.construct_object(value_node, deep=deep)
+        return found
 
 
 class _Dumper(yaml.SafeDumper):
@@ -250,10 +251,12 @@ def load(root: Path = ROOT) -> Lab:
             read(Ink, path, "inks", path.stem)
     for path in sorted(root.glob("runs/*/*.yml")):
         read(Run, path, "runs", f"{path.parent.name}/{path.stem}")
-    if (root / "chips.yml").exists():
-        read(Chips, root / "chips.yml", "chips", "chips")
-    chips = found.pop("chips").get("chips")
-    lab = Lab(**found, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
+    for path in sorted(root.glob("chips/*.yml")):
+        read(Chips, path, "chips", path.stem)
+    tables = found.pop("chips")
+    problems += references.chips_given_twice(tables)
+    lab = Lab(**found, chips=[c for table in tables.values() for c in table.chips],
+              chip_sources={name: source for table in tables.values() for name, source in table.sources.items()})
     problems += references.problems(lab, root, broken)
     if problems:
         raise LabError(problems)

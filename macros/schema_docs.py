@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, inks, labdata, records
+from macros import cards, hardware, inks, labdata, records
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
@@ -21,7 +21,7 @@ FILES = {
     "ink/<ink>.errata.yml": inks.Errata,
     "runs/<machine>/<run>.yml": records.Run,
     "checks/<check>.yml": records.Check,
-    "chips.yml": cards.Chips,
+    "chips/<vendor>.yml": hardware.Chips,
 }
 INTRO = """# labdata: the facts, and nothing else
 
@@ -34,7 +34,7 @@ GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
 `raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: each run holds the
 SHA-256 of its ink.
 
-The tables are generated from `macros/fields.py`, `cards.py`, `inks.py` and `records.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py` and `records.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

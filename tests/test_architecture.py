@@ -16,7 +16,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 LAYERS = [
     {"units", "roofline", "work"},
     {"fields", "gguf_header"},
-    {"cards", "inks"},
+    {"cards", "hardware", "inks"},
     {"records"},
     {"references"},
     {"labdata"},
