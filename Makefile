@@ -4,7 +4,7 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -33,7 +33,7 @@ all: bench site ## bench this machine, build the site, show predicted against me
 	@$(RUN) -m bench report
 	@echo "The report: site/index.html. To read it in a browser: make serve"
 
-bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= BACKEND=
+bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= CHIP= BACKEND=
 	@$(SETUP) bench
 	@$(RUN) -m bench run
 

@@ -1,4 +1,4 @@
-"""`python -m bench run|report|check`: the only place that prints and exits."""
+"""`python -m bench run|report|check|host`: the only place that prints and exits."""
 
 from __future__ import annotations
 
@@ -31,11 +31,15 @@ def main(argv: list[str] | None = None) -> int:
     report = commands.add_parser("report", help="predicted against measured, newest run")
     report.add_argument("--machine")
     commands.add_parser("check", help="check all of labdata/")
+    told = commands.add_parser("host", help="what this machine says of itself, and which chip of labdata/chips that is")
+    told.add_argument("file", nargs="?", help="instead: the output of lscpu, nvidia-smi, system_profiler, ... from elsewhere; - is stdin")
     args = vars(parser.parse_args(argv))
     command = args.pop("command")
     try:
         if command == "run":
             return _run(args)
+        if command == "host":
+            return _host(args["file"])
         return _report(args["machine"]) if command == "report" else _check()
     except KeyboardInterrupt:
         print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
@@ -56,6 +60,20 @@ _EXPECTED = {"OptionError", "PlanError", "ProbeFailed"}
 def _check() -> int:
     lab = labdata.load()
     print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; nothing wrong.")
+    return 0
+
+
+def _host(file: str | None) -> int:
+    from bench import host as hosts
+    from bench import transcript
+
+    lab = labdata.load()
+    if file is None:
+        host = hosts.collect()
+    else:
+        with open(0 if file == "-" else file, encoding="utf-8", errors="replace") as text:
+            host = transcript.host(text.read(transcript.LONGEST))
+    print("\n".join(transcript.lines(host, hosts.lookup(host, lab.chips), lab.chip_sources)))
     return 0
 
 
@@ -103,7 +121,7 @@ def _run(flags: dict) -> int:
         plan.check_memory(host.available_bytes or float("inf"), tests, models)
         notes = []
         try:
-            machine = prepare.machine(lab, host, options.machine, gpu, print)
+            machine = prepare.machine(lab, host, options.machine, gpu, print, options.chip)
         except prepare.UnknownChip as error:
             if options.ngl != -1:
                 raise  # the GPU was asked for
@@ -127,7 +145,7 @@ def _command(options: Options) -> str:
     from bench.options import Options
 
     parts = ["make bench", f"PROFILE={options.profile}"]
-    for name in ("model", "shape", "reps", "threads", "ngl"):
+    for name in ("model", "shape", "reps", "threads", "ngl", "chip"):
         value = getattr(options, name)
         if name == "model" and value and not value.startswith("hf:"):
             value = Path(value).name  # where a file lies is nobody's business

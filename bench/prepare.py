@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bench import host as hosts
 from bench import hub, probe, weights
+from bench.chips import Found
 from bench.host import Host
 from bench.plan import PlanError, Test
 from macros import gguf_header, labdata, predict
 from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
 from macros.fields import Compute, Quantity, Source
+from macros.hardware import Peak, Spec
 from macros.inks import Ink
 from macros.labdata import Lab
 
@@ -41,19 +45,21 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.")[:80] or "machine"
 
 
-def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None]) -> Machine:
+def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None], chosen: str | None = None) -> Machine:
     """This machine's file, written now if there is none: spec sheet where the chip is known, else a probe.
 
     Args:
         gpu: the engine will compute on a GPU; its roofs, not the CPU's, are then what counts
+        chosen: the id of a chip in labdata/chips, where the host alone does not tell which it is
 
     Raises:
-        PlanError: MACHINE names a file about other hardware.
+        PlanError: MACHINE names a file about other hardware, CHIP a chip this host is not.
         UnknownChip: the GPU's roofs are not known.
         probe.ProbeFailed: the probe gave no result.
     """
     unified = (host.cpu or "").startswith("Apple")
-    chip = hosts.find_chip(host, lab.chips) if gpu or unified else None
+    found = _chosen(lab, host, chosen) if chosen else hosts.lookup(host, lab.chips)
+    chip = found.chip if gpu or unified or chosen else None
     chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.cpu) or "unknown chip"
     # A box is sold by the GiB its firmware then takes a little from: 23.4 read is 24 on the label.
     memory_gib = -(-(host.memory_bytes or 0) // 2**30)
@@ -68,13 +74,12 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     sources = {"host": Source(title="The operating system", kind="measured", note="memory as the system reports it")}
     notes = ["A virtual machine."] if host.virtual else []
     if chip:
-        sources |= {q.source: lab.chip_sources[q.source] for q in (chip.memory_bandwidth, chip.peak_fp16) if q}
-        bandwidth = chip.memory_bandwidth
-        peak = Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None
+        best = chip.peak("fp16") or chip.peak("fp32")
+        bandwidth, peak = _cited(chip.memory_bandwidth, Quantity, lab, sources), _cited(best, Compute, lab, sources) if best else None
     elif gpu:
-        candidates = ", ".join(c.name for c in hosts.chip_candidates(host, lab.chips))
-        could = f"could be {candidates}" if candidates else "not in labdata/chips.yml"
-        raise UnknownChip(f"machine: the roofs of {chip_name} are not known ({could}); "
+        why = "; ".join([found.why_not, *host.remarks])
+        choose = f"; CHIP={'|'.join(c.id for c in found.could_be)} chooses" if found.could_be else ""
+        raise UnknownChip(f"machine: the roofs of {chip_name} are not known ({why}){choose}; "
                           f"labdata/machines/{ident}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
     else:
         say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")
@@ -86,6 +91,34 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
         notes=notes, sources=sources)  # fmt: skip
     labdata.write(labdata.ROOT / "machines" / f"{ident}.yml", document)
     return document
+
+
+def _chosen(lab: Lab, host: Host, ident: str) -> Found:
+    """The chip the user says this is, unless the host says otherwise.
+
+    Raises:
+        PlanError: no such chip, or not one this host could be.
+    """
+    chip = next((c for c in lab.chips if c.id == ident), None)
+    seen = hosts.lookup(host, lab.chips)
+    if chip is None or (seen.could_be and chip not in seen.could_be):
+        known = [c.id for c in seen.could_be] or difflib.get_close_matches(ident, [c.id for c in lab.chips], n=5, cutoff=0.3)
+        raise PlanError(f"CHIP: {'not this host' if chip else 'no such chip in labdata/chips'}; got {ident!r}; "
+                        f"{'this host could be' if seen.could_be else 'close to it'}: {', '.join(known) or 'none'}")
+    return Found(chip, [chip])
+
+
+def _cited(spec: Spec | Peak, kind: type[Quantity], lab: Lab, sources: dict[str, Source]) -> Any:
+    """A figure of the hardware table as a machine's file keeps it, its source added to `sources` with the figure's own page."""
+    source = lab.chip_sources[spec.source]
+    name = spec.source
+    if spec.page and source.url:
+        source = source.model_copy(update={"url": f"{source.url.rstrip('/')}/{spec.page}"})
+        while name in sources and sources[name] != source:
+            name += "-2"
+    sources[name] = source
+    values = spec.model_dump(include=set(kind.model_fields), exclude_unset=True) | {"source": name}
+    return kind(**values)
 
 
 def _probe(threads: int) -> tuple[Quantity, Compute, Source, Source]:
