@@ -13,6 +13,7 @@ from macros.hardware import Chip
 CARD_TAKES, OVER = 0.08, 0.08
 # firmware and a processor's own GPU keep more of a machine's memory
 MACHINE_TAKES = 0.2
+NOT_LISTED = "not in labdata/chips"
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Facts:
     cpu: str | None = None
     board: str | None = None
     physical_cores: int | None = None
+    logical_cores: int | None = None
     memory_bytes: int | None = None
     gpus: tuple[Gpu, ...] = ()
 
@@ -81,9 +83,9 @@ def lookup(facts: Facts, table: list[Chip]) -> Found:
     if devices is own_names:
         if generic_cpu(facts.cpu) and not facts.board:
             return Found(None, [], f"{facts.cpu!r} names no chip" if facts.cpu else "no CPU is named")
-        rated = rated_cores(facts.cpu)
-        if rated and facts.physical_cores and facts.physical_cores < rated:
-            return Found(None, [], f"{facts.physical_cores} of {facts.cpu!r}'s {rated} cores: a slice has not the whole socket's bandwidth")
+        rated, here = rated_cores(facts.cpu), facts.physical_cores or facts.logical_cores
+        if rated and here and here < rated:
+            return Found(None, [], f"{here} cores of {facts.cpu}, which has {rated}: a slice has not the whole socket's bandwidth")
     known = [chip for chip in table if any(_named(chip, g) for g in devices)]
     fit = [chip for chip in known if any(_named(chip, g) and _fits(chip, g, facts) for g in devices)]
     if len(fit) == 1:
@@ -92,7 +94,7 @@ def lookup(facts: Facts, table: list[Chip]) -> Found:
         return Found(None, fit, f"could be {' or '.join(chip.name for chip in fit)}")
     if known:
         return Found(None, [], "; ".join(_contradiction(known, g, facts) for g in devices if any(_named(c, g) for c in known)))
-    return Found(None, [], "not in labdata/chips")
+    return Found(None, [], NOT_LISTED)
 
 
 def _named(chip: Chip, gpu: Gpu) -> bool:

@@ -14,6 +14,7 @@ _NOT_A_GPU = re.compile(r"llvmpipe|lavapipe|softpipe|swiftshader|virgl|venus|svg
 _INTEGRATED = re.compile(r"\b(?:u?hd graphics|iris|arc\W*(?:tm\W*)?(?:1[34]0[vt]|graphics)|radeon\W*(?:\(tm\)\W*)?(?:vega \d+ )?graphics|radeon \d{3}m\b|radeon 80[4-6]0s)", re.I)
 # Win32_VideoController keeps 32 bits and stops short of 4 GiB: any larger card reads as this
 ADAPTER_RAM_CAP = 4 * 2**30 - 2**20
+HIDDEN = "in WSL2 a GPU shows through its own driver's tool only, and none names one"
 
 
 def is_gpu(name: str) -> bool:
@@ -57,7 +58,7 @@ def vulkan(text: str) -> list[Gpu]:
 def opencl(text: str) -> list[Gpu]:
     """GPUs from `clinfo` or another list of OpenCL devices; CPU devices are left out, whoever's platform lists them."""
     devices: list[dict[str, str]] = []
-    for line in text.splitlines() if re.search(r"^\s*Platform ", text, re.M) else []:
+    for line in text.splitlines() if re.search(r"^[ \t]*Platform ", text, re.M) else []:
         match = re.match(r"\s+(\S[\w .()]*?)(?::\s+|\s{2,})(\S.*?)\s*$", line)
         if not match:
             continue
@@ -90,6 +91,11 @@ def lspci(text: str) -> list[Gpu]:
         if is_gpu(name := names[-1] if names else bare):
             gpus.append(_listed(name, pci=pci_id(*numbers.groups()) if numbers else None))
     return gpus
+
+
+def stand_in(lspci_text: str) -> bool:
+    """Whether Microsoft's virtual device stands where a GPU would, as in WSL2."""
+    return "controller: Microsoft Corporation" in lspci_text or "Microsoft Corporation Basic Render" in lspci_text
 
 
 def adapter_ram(value: object) -> int | None:

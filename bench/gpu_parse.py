@@ -72,8 +72,8 @@ def nvidia_query(text: str, listing: str = "") -> list[Gpu]:
     for row in csv.reader(text.splitlines(), skipinitialspace=True):
         if row[:1] == ["name"]:
             columns = [title.split(" ")[0] for title in row]
-        elif len(row) >= 2 and "memory.total" in columns and len(row) == len(columns):
-            memory = mebibytes(row[columns.index("memory.total")])
+        elif "memory.total" in columns and len(row) == len(columns) and re.fullmatch(r"\d+( MiB)?|\[.*\]", size := row[columns.index("memory.total")].strip()):
+            memory = mebibytes(size)
             cut = slices[len(gpus)].partitioned if len(gpus) < len(slices) else False
             gpus.append(Gpu(row[0].strip(), memory, partitioned=cut, integrated="nvgpu" in row[0]))  # Jetson
         elif columns[0] == "name" and len(columns) > 2:

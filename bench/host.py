@@ -96,7 +96,10 @@ def linux_gpus() -> tuple[list[Gpu], list[str]]:
     red = gpu_parse.rocm(run("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"))
     red = red or gpu_parse.rocminfo(run("rocminfo"))
     own = green + red + gpu_parse.xpu_smi(run("xpu-smi", "discovery"))
-    return gpu_lists.merged(own, gpu_lists.vulkan(run("vulkaninfo", "--summary")) or gpu_lists.lspci(run("lspci", "-nn"))), remarks
+    bus = run("lspci", "-nn")
+    gpus = gpu_lists.merged(own, gpu_lists.vulkan(run("vulkaninfo", "--summary")) or gpu_lists.lspci(bus))
+    hidden = not gpus and (parse.wsl(platform.release()) or gpu_lists.stand_in(bus))
+    return gpus, [*remarks, *([gpu_lists.HIDDEN] if hidden else [])]
 
 
 def collect() -> Host:
@@ -193,7 +196,7 @@ def _linux() -> dict[str, Any]:
         "memory_limit_bytes": min(limit for limit, _ in limits) if limits else None,
         "available_bytes": available_bytes(),
         "gpus": gpus,
-        "remarks": [*remarks, *(["WSL2: a GPU shows through its driver's own tool only"] if parse.wsl(platform.release()) and not gpus else [])],
+        "remarks": remarks,
         "power": parse.power_linux(supplies),
         "virtual": parse.virtual_linux(text, run("systemd-detect-virt", "--vm", any_exit=True)),  # exits 1 on "none"
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
@@ -227,7 +230,8 @@ def default_threads(host: Host) -> int:
 
 def lookup(host: Host, table: list[Chip]) -> chips.Found:
     """The row of the hardware table that holds for this host, the rows it could be, or why there is none."""
-    return chips.lookup(chips.Facts(host.cpu, host.board, host.physical_cores, host.memory_bytes, tuple(host.gpus)), table)
+    return chips.lookup(chips.Facts(
+        host.cpu, host.board, host.physical_cores, host.logical_cores, host.memory_bytes, tuple(host.gpus)), table)
 
 
 def chip_key(host: Host) -> str | None:

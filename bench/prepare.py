@@ -13,7 +13,7 @@ from typing import Any
 
 from bench import host as hosts
 from bench import hub, probe, weights
-from bench.chips import Found
+from bench.chips import NOT_LISTED, Found
 from bench.host import Host
 from bench.plan import PlanError, Test
 from macros import gguf_header, labdata, predict
@@ -58,9 +58,11 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
         probe.ProbeFailed: the probe gave no result.
     """
     unified = (host.cpu or "").startswith("Apple")
+    if chosen and not (gpu or unified):
+        raise PlanError(f"CHIP: no GPU computes here, and a CPU's roofs are probed; got {chosen!r}; leave it out")
     found = _chosen(lab, host, chosen) if chosen else hosts.lookup(host, lab.chips)
-    chip = found.chip if gpu or unified or chosen else None
-    chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.cpu) or "unknown chip"
+    chip = found.chip if gpu or unified else None
+    chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.board or host.cpu) or "unknown chip"
     # A box is sold by the GiB its firmware then takes a little from: 23.4 read is 24 on the label.
     memory_gib = -(-(host.memory_bytes or 0) // 2**30)
     cores = hosts.default_threads(host)  # whatever THREADS says: a roof is the machine's
@@ -101,10 +103,12 @@ def _chosen(lab: Lab, host: Host, ident: str) -> Found:
     """
     chip = next((c for c in lab.chips if c.id == ident), None)
     seen = hosts.lookup(host, lab.chips)
-    if chip is None or (seen.could_be and chip not in seen.could_be):
-        known = [c.id for c in seen.could_be] or difflib.get_close_matches(ident, [c.id for c in lab.chips], n=5, cutoff=0.3)
-        raise PlanError(f"CHIP: {'not this host' if chip else 'no such chip in labdata/chips'}; got {ident!r}; "
-                        f"{'this host could be' if seen.could_be else 'close to it'}: {', '.join(known) or 'none'}")
+    if chip is None:
+        close = difflib.get_close_matches(ident, [c.id for c in lab.chips], n=5, cutoff=0.3)
+        raise PlanError(f"CHIP: no such chip in labdata/chips; got {ident!r}; close to it: {', '.join(close) or 'none'}")
+    if chip not in seen.could_be and seen.why_not != NOT_LISTED:
+        why = f"this host could be {', '.join(c.id for c in seen.could_be)}" if seen.could_be else seen.why_not
+        raise PlanError(f"CHIP: not this host; got {ident!r}; {why}")
     return Found(chip, [chip])
 
 

@@ -65,7 +65,7 @@ def only_one(folder: Path) -> Iterator[None]:
 def host_doc(host: Host) -> HostDoc:
     """The host's facts as a run keeps them."""
     return HostDoc(
-        os=host.os, kernel=host.kernel, arch=host.arch, cpu=host.cpu, physical_cores=host.physical_cores,
+        os=host.os, kernel=host.kernel, arch=host.arch, cpu=host.cpu, board=host.board, physical_cores=host.physical_cores,
         logical_cores=host.logical_cores, memory_bytes=host.memory_bytes, gpus=[g.name for g in host.gpus],
         power=host.power, virtual=host.virtual, load1_per_core=host.load1_per_core, python=platform.python_version(),
         packages={p: version(p) for p in ("gguf", "llama-cpp-python", "numpy")})  # fmt: skip

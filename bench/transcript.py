@@ -11,12 +11,13 @@ from bench.gpu_parse import Gpu
 from bench.host import Host
 from macros.fields import Source
 
-LONGEST = 2**20  # of a pasted output [characters]; none that means a host is longer
+LONGEST, LINE = 2**18, 1000  # of a pasted output and of its lines [characters]; no host's is longer
 
 
 def host(text: str) -> Host:
     """The facts in a pasted output; prompts and comments are passed over."""
-    text = "\n".join(line for line in text.splitlines() if not re.match(r"\s*(#|\$ |>|PS [A-Z]:)", line))
+    # blank and endless lines mean nothing here, and make patterns slow
+    text = "\n".join(line[:LINE] for line in text.splitlines() if line.strip() and not re.match(r"\s*(#|\$ |>|PS [A-Z]:)", line[:LINE]))
     facts: dict[str, object] = dict(parse.apple_hardware(text)) or _cpu(text)
     if apple := parse.sysctl(text):
         facts["physical_cores"] = _int(apple.get("hw.physicalcpu")) or facts.get("physical_cores")
@@ -27,7 +28,7 @@ def host(text: str) -> Host:
         facts["cpu"] = brand[1].strip()
     cores = gpu_parse.apple_registry_cores(text)
     gpus = gpus_in(text) or ([Gpu(str(facts["cpu"]), cores=cores, integrated=True)] if cores and "cpu" in facts else [])
-    remarks = [words for words in [gpu_parse.nvidia_failure(text)] if words]
+    remarks = [words for words in (gpu_parse.nvidia_failure(text), gpu_lists.HIDDEN if gpu_lists.stand_in(text) and not gpus else None) if words]
     if not facts.get("cpu") and len(gpus) == 1 and gpus[0].name.startswith("Apple"):
         facts["cpu"] = gpus[0].name
     return Host(**facts, gpus=gpus, remarks=remarks)  # type: ignore[arg-type]
