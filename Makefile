@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench site serve check test lock schema clean clean-all help
+.PHONY: all bench site serve host check test lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -44,6 +44,10 @@ site: ## build the site into site/ (needs no compiler and no engine)
 serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site
 	@$(RUN) -m mkdocs serve
+
+host: ## what the bench sees of this machine, and its row of the hardware table
+	@$(SETUP) site
+	@$(RUN) -m bench host
 
 check: ## check all of labdata/
 	@$(SETUP) site

@@ -121,7 +121,7 @@ def _run(flags: dict) -> int:
         plan.check_memory(host.available_bytes or float("inf"), tests, models)
         notes = []
         try:
-            machine = prepare.machine(lab, host, options.machine, gpu, print, options.chip)
+            machine = prepare.machine(lab, hosts.for_engine(host, facts["system"]), options.machine, gpu, print, options.chip)
         except prepare.UnknownChip as error:
             if options.ngl != -1:
                 raise  # the GPU was asked for

@@ -234,6 +234,18 @@ def lookup(host: Host, table: list[Chip]) -> chips.Found:
         host.cpu, host.board, host.physical_cores, host.logical_cores, host.memory_bytes, tuple(host.gpus)), table)
 
 
+_BACKENDS = {"CUDA": "nvidia", "ROCm": "amd", "Metal": "apple"}  # as llama.cpp's system info names them
+
+
+def for_engine(host: Host, system_info: str) -> Host:
+    """The host with the GPUs the engine's backends compute on; a card of another vendor takes no part.
+
+    Vulkan and SYCL do not name themselves there and may use any.
+    """
+    vendors = {vendor for backend, vendor in _BACKENDS.items() if re.search(rf"\b{backend} :", system_info)}
+    return replace(host, gpus=[g for g in host.gpus if gpu_lists.vendor(g.name) in vendors]) if vendors else host
+
+
 def chip_key(host: Host) -> str | None:
     """The computing chip in words: "Apple M4 (10-core GPU)", "NVIDIA GeForce RTX 4090", else the CPU or the board."""
     if (host.cpu or "").startswith("Apple"):

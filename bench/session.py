@@ -36,7 +36,7 @@ def engine_facts() -> dict:
         PlanError: the engine is not installed or does not load.
     """
     code = ("import json, llama_cpp as l; l.llama_backend_init(); print(json.dumps({'python': l.__version__, "
-            "'build': l.llama_version().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
+            "'build': l.llama_version().decode(), 'system': l.llama_print_system_info().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

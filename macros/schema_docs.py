@@ -31,6 +31,10 @@ Unknown keys, NaN, a missing source or a name that leads nowhere stop the build:
 problem with its file and key.
 
 GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
+`chips/` is the hardware table: a row for each variant that differs in a figure, each figure with its own source
+and page. `kind: derived` marks what follows from other figures; what nothing confirms is left out and a note says
+why. Peaks are dense, and name what computes and how wide its sums are: GeForce cards run fp16 with fp32 sums at
+half rate. A bandwidth that its bus and data rate do not give is refused.
 `raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: each run holds the
 SHA-256 of its ink.
 

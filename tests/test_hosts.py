@@ -313,6 +313,15 @@ def test_every_row_is_found_by_a_host_that_tells_all_and_by_no_other():
             assert other is chip or not chip.memory_gb or other.memory_gb[-1] == chip.memory_gb[-1] or chip.kind == "soc", (chip.id, other.id)
 
 
+def test_an_engine_computes_on_its_own_vendors_cards():
+    both = Host(gpus=[Gpu("NVIDIA GeForce RTX 4090"), Gpu("Radeon RX 7900 XTX")])
+    assert host.lookup(both, LAB.chips).why_not.startswith("2 GPUs share the work")
+    cuda = "CUDA : ARCHS = 890 | USE_GRAPHS = 1 | CPU : SSE3 = 1 | AVX2 = 1 | "
+    assert host.lookup(host.for_engine(both, cuda), LAB.chips).chip.id == "nvidia-rtx-4090"
+    assert host.lookup(host.for_engine(both, cuda.replace("CUDA", "ROCm")), LAB.chips).chip.id == "amd-rx-7900-xtx"
+    assert host.for_engine(both, "CPU : SSE3 = 1 | ") == both
+
+
 PRIVATE = re.compile(
     r"C02QX0AAQ6L4|10000000c0ffee42|LQAC20305316|0x924671b8d1f0a3c5|7D3A91C4-52EE|00008103-001C0D2A|GPU-5a1d7c3e|MIG-81e6f2aa|CPU-93bc0d51|GPU-6f2e1ab8"
     r"|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}|serial|uuid|Users/|/home/", re.I)  # fmt: skip
