@@ -48,8 +48,13 @@ def _line(text: str, key: str) -> str | None:
 
 
 def board(cpuinfo: str, device_tree: str = "") -> str | None:
-    """The board's name, from the device tree or the kernel's last line on it ("Hardware" names the wrong chip)."""
-    return device_tree.strip("\0 \n") or _line(cpuinfo, "Model")
+    """The board's name, from the device tree or the kernel's last line on it ("Hardware" names the wrong chip).
+
+    >>> board("", "Radxa ROCK 5B\\0"), board("", "linux,dummy-virt\\0")    # the second is QEMU's
+    ('Radxa ROCK 5B', None)
+    """
+    name = device_tree.strip("\0 \n") or _line(cpuinfo, "Model")
+    return None if name and re.search(r"dummy-virt|qemu|\bxen", name, re.I) else name
 
 
 def generic_cpu(name: str | None) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench import host as hosts
 from bench import hub, probe, weights
-from bench.chips import NOT_LISTED, Found
+from bench.chips import NOT_LISTED, Found, compute_gpus
 from bench.host import Host
 from bench.plan import PlanError, Test
 from macros import gguf_header, labdata, predict
@@ -64,7 +64,10 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     chip = found.chip if gpu or unified else None
     chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.board or host.cpu) or "unknown chip"
     # A box is sold by the GiB its firmware then takes a little from: 23.4 read is 24 on the label.
-    memory_gib = -(-(host.memory_bytes or 0) // 2**30)
+    # A card's own memory is what the weights must fit in.
+    card = next((g.memory_bytes for g in compute_gpus(host.gpus)), None) if chip and chip.kind == "gpu" else None
+    memory = card or host.memory_bytes or 1
+    memory_gib = -(-memory // 2**30)
     cores = hosts.default_threads(host)  # whatever THREADS says: a roof is the machine's
     title = f"{chip_name}, {memory_gib} GB" if gpu else f"{chip_name}, {cores} core{'s' if cores > 1 else ''}, {memory_gib} GB"
     ident = name or slug(title)
@@ -89,7 +92,7 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     document = Machine(
         schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=host.physical_cores,
         specs=Specs(memory_bandwidth=bandwidth, peak_compute=peak,
-                    memory=Quantity(value=round((host.memory_bytes or 1) / 2**30, 1), unit="GiB", source="host")),
+                    memory=Quantity(value=round(memory / 2**30, 1), unit="GiB", source="host")),
         notes=notes, sources=sources)  # fmt: skip
     labdata.write(labdata.ROOT / "machines" / f"{ident}.yml", document)
     return document

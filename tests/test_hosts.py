@@ -384,6 +384,7 @@ def test_a_machines_file_cites_the_page_of_each_figure(tmp_path, monkeypatch):
     assert (specs.memory_bandwidth.value, specs.peak_compute.value, specs.peak_compute.precision) == (504, 80.2, "fp16")
     assert machine.sources[specs.memory_bandwidth.source].url == "https://www.techpowerup.com/gpu-specs/geforce-rtx-4070-ti.c3950"
     assert machine.sources[specs.peak_compute.source].kind == "derived"
+    assert (specs.memory.value, machine.name) == (12.0, "NVIDIA GeForce RTX 4070 Ti, 12 GB")  # the card's 12282 MiB, not the machine's 32
 
 
 def test_two_variants_are_asked_for_and_the_answer_is_checked(tmp_path, monkeypatch):
