@@ -322,6 +322,49 @@ def test_an_engine_computes_on_its_own_vendors_cards():
     assert host.for_engine(both, "CPU : SSE3 = 1 | ") == both
 
 
+def tools(monkeypatch: pytest.MonkeyPatch, outputs: dict[str, str]) -> None:
+    """A machine whose commands print these; the longest matching start of a command line wins."""
+    def run(*argv: str, any_exit: bool = False) -> str:
+        line = " ".join(argv)
+        return next((outputs[k] for k in sorted(outputs, key=len, reverse=True) if line.startswith(k)), "")
+
+    monkeypatch.setattr(host, "run", run)
+
+
+def body(name: str, start: str) -> str:
+    """A captured output from the first line that holds `start`."""
+    text = read(name)
+    return text[text.index(start):]
+
+
+def test_the_collectors_ask_each_vendors_tool_and_count_no_card_twice(monkeypatch):
+    hybrid = read("vulkaninfo_linux_hybrid-laptop-rembrandt-3070ti-llvmpipe")
+    tools(monkeypatch, {"nvidia-smi --query": "NVIDIA GeForce RTX 3070 Ti Laptop GPU, 8192\n", "nvidia-smi -L": "", "vulkaninfo": hybrid})
+    assert host.linux_gpus() == ([Gpu("NVIDIA GeForce RTX 3070 Ti Laptop GPU", 8192 * MIB), Gpu("AMD Radeon Graphics (RADV REMBRANDT)", integrated=True)], [])
+    tools(monkeypatch, {"rocm-smi": body("rocm-smi_linux_7900xt-json", "{"), "rocminfo": read("rocminfo_linux_gfx1151-eng-sample"), "vulkaninfo": "GPU0:\n deviceName = AMD Radeon RX 7900 XT (RADV NAVI31)\n"})
+    assert [gpu.name for gpu in host.linux_gpus()[0]] == ["Radeon RX 7900 XT"]
+    tools(monkeypatch, {"rocminfo": read("rocminfo_linux_gfx1151-eng-sample")})
+    assert [gpu.name for gpu in host.linux_gpus()[0]] == ["AMD Radeon 8060S Graphics"]
+    failed, bus = body("nvidia-smi_wsl2_driver-not-loaded", "NVIDIA-SMI"), body("lspci_wsl2_gpu-is-microsoft-basic-render", "8756:")
+    tools(monkeypatch, {"nvidia-smi": failed, "lspci": bus})
+    assert host.linux_gpus() == ([], ["NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", gpu_lists.HIDDEN])
+
+
+def test_collectors_of_macos_and_windows(monkeypatch):
+    displays = body("system_profiler_macos_m4-displays-no-vram-line", "Apple M4:")
+    tools(monkeypatch, {"system_profiler SPDisplaysDataType": displays})
+    assert host._apple_gpus() == [Gpu("Apple M4", cores=10, integrated=True)]
+    tools(monkeypatch, {"system_profiler SPDisplaysDataType": displays.replace("Total Number of Cores: 10", ""), "ioreg": '"gpu-core-count" = 10'})
+    assert host._apple_gpus() == [Gpu("Apple M4", cores=10, integrated=True)]
+    capped = body("powershell_windows_rx9070xt-adapterram-json", '{"Name"')
+    registry = '{"DriverDesc":"AMD Radeon RX 9070 XT","HardwareInformation.qwMemorySize":17095983104}'
+    cpu = "powershell -NoProfile -Command (Get-CimInstance Win32_Processor"
+    tools(monkeypatch, {cpu: '"AMD Ryzen 7 7700 8-Core Processor             "\n', "powershell -NoProfile -Command Get-CimInstance Win32_VideoController": capped})
+    assert host._windows()["gpus"] == [Gpu("AMD Radeon RX 9070 XT")] and host._windows()["cpu"] == "AMD Ryzen 7 7700 8-Core Processor"
+    tools(monkeypatch, {"powershell -NoProfile -Command Get-ItemProperty": registry, "powershell -NoProfile -Command Get-CimInstance Win32_VideoController": capped})
+    assert host._windows()["gpus"] == [Gpu("AMD Radeon RX 9070 XT", 17095983104)]
+
+
 PRIVATE = re.compile(
     r"C02QX0AAQ6L4|10000000c0ffee42|LQAC20305316|0x924671b8d1f0a3c5|7D3A91C4-52EE|00008103-001C0D2A|GPU-5a1d7c3e|MIG-81e6f2aa|CPU-93bc0d51|GPU-6f2e1ab8"
     r"|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}|serial|uuid|Users/|/home/", re.I)  # fmt: skip
