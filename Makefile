@@ -4,7 +4,7 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON N TITLE QUESTION INK CLOSE FILE BECAUSE
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON N TITLE QUESTION INK CLOSE FILE BECAUSE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw site serve check test perf lock schema clean clean-all help
+.PHONY: all bench import day ink withdraw site serve host check test perf lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -33,7 +33,7 @@ all: bench site ## bench this machine, build the site, show predicted against me
 	@$(RUN) -m bench report
 	@echo "The report: site/index.html. To read it in a browser: make serve"
 
-bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= BACKEND=
+bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= CHIP= BACKEND=
 	@$(SETUP) bench
 	@$(RUN) -m bench run
 
@@ -60,6 +60,10 @@ site: ## build the site into site/ (needs no compiler and no engine)
 serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site
 	@$(RUN) -m mkdocs serve
+
+host: ## what the bench sees of this machine, and its row of the hardware table
+	@$(SETUP) site
+	@$(RUN) -m bench host
 
 check: ## check all of labdata/, its seals against git, and that docs/ types no result by hand
 	@$(SETUP) site

@@ -1,4 +1,4 @@
-"""`python -m bench run|import|report|check|ink|withdraw|seal|day`: the only place that prints and exits."""
+"""`python -m bench run|import|report|check|host|ink|withdraw|seal|day`: the only place that prints and exits."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ def main(argv: list[str] | None = None) -> int:
     options.add_to(run_parser)
     imported = commands.add_parser("import", help="take in a log of llama-bench, llama-server, Ollama or LM Studio")
     imported.add_argument("file", nargs="?", help="the log; - or nothing: standard input")
-    imported.add_argument("--machine", help="the machine's name in labdata/machines; unnamed: the log's chip, where labdata/chips.yml knows it")
+    imported.add_argument("--machine", help="the machine's name in labdata/machines; unnamed: the log's chip, where labdata/chips knows it")
     imported.add_argument("--model", help="the model's name in labdata/models, or its name where the log gives none")
     report = commands.add_parser("report", help="predicted against measured, newest run")
     report.add_argument("--machine")
     commands.add_parser("check", help="check all of labdata/, its seals and their history, and the narrative")
+    told = commands.add_parser("host", help="what this machine says of itself, and which chip of labdata/chips that is")
+    told.add_argument("file", nargs="?", help="instead: the output of lscpu, nvidia-smi, system_profiler, ... from elsewhere; - is stdin")
     options.add_to(commands.add_parser("ink", help="open a plan's ink; CLOSE=1 seals it"))
     for name, words in (("withdraw", "take a run or an ink back, with BECAUSE="), ("seal", "seal a file from before the seals, with BECAUSE=")):
         commands.add_parser(name, help=words).add_argument("file", nargs="?", default=os.environ.get("FILE", ""))
@@ -45,6 +47,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if command == "run":
             return _run(args)
+        if command == "host":
+            return _host(args["file"])
         if command == "import":
             return _import(args)
         if command == "report":
@@ -100,6 +104,20 @@ def _check() -> int:
     if found:
         raise LabError(found)
     print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; every seal holds, no result is typed by hand; nothing wrong.")
+    return 0
+
+
+def _host(file: str | None) -> int:
+    from bench import host as hosts
+    from bench import transcript
+
+    lab = labdata.load()
+    if file is None:
+        host = hosts.collect()
+    else:
+        with open(0 if file == "-" else file, encoding="utf-8", errors="replace") as text:
+            host = transcript.host(text.read(transcript.LONGEST))
+    print("\n".join(transcript.lines(host, hosts.lookup(host, lab.chips), lab.chip_sources)))
     return 0
 
 
@@ -165,7 +183,7 @@ def _run(flags: dict) -> int:
         plan.check_memory(host.available_bytes or float("inf"), tests, models)
         notes = []
         try:
-            machine = prepare.machine(lab, host, options.machine, gpu, print)
+            machine = prepare.machine(lab, hosts.for_engine(host, facts["system"]), options.machine, gpu, print, options.chip)
         except prepare.UnknownChip as error:
             if options.ngl != -1:
                 raise  # the GPU was asked for
@@ -190,7 +208,7 @@ def _command(options: Options) -> str:
     from bench.options import Options
 
     parts = ["make bench", f"PROFILE={options.profile}"]
-    for name in ("model", "shape", "reps", "threads", "ngl"):
+    for name in ("model", "shape", "reps", "threads", "ngl", "chip"):
         value = getattr(options, name)
         if name == "model" and value and not value.startswith("hf:"):
             value = Path(value).name  # where a file lies is nobody's business

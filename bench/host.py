@@ -1,4 +1,4 @@
-"""Host facts: what this machine says of itself, and the chip whose published roofs fit it.
+"""Host facts: what this machine says of itself, and the row of the hardware table that holds for it.
 
 No serial number, user or host name is read. What cannot be read is None, never a guess.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bench import chips, gpu_lists, gpu_parse
 from bench import host_parse as parse
-from bench.host_parse import Gpu
+from bench.gpu_parse import Gpu
+from macros.hardware import Chip
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Host:
     kernel: str | None = None
     arch: str | None = None
     cpu: str | None = None
+    board: str | None = None  # of single-board computers
     physical_cores: int | None = None
     logical_cores: int | None = None
     performance_cores: int | None = None  # None on chips whose cores are all alike
@@ -36,6 +40,7 @@ class Host:
     virtual: bool | None = None
     load1_per_core: float | None = None
     governor: str | None = None
+    remarks: list[str] = field(default_factory=list)  # why a tool that is there told nothing
 
     def as_json(self) -> dict[str, Any]:
         """The facts as plain JSON values."""
@@ -78,10 +83,23 @@ def busy_share() -> float:
     return round(psutil.cpu_percent(interval=0.5) / 100, 2)
 
 
-def nvidia() -> list[Gpu]:
-    """NVIDIA's GPUs."""
-    query = run("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
-    return parse.nvidia_gpus(query, run("nvidia-smi", "-L")) if query else []
+def nvidia() -> tuple[list[Gpu], list[str]]:
+    """NVIDIA's GPUs, and why nvidia-smi is silent where it is."""
+    query = run("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits", any_exit=True)
+    failure = gpu_parse.nvidia_failure(query)
+    return ([], [failure]) if failure else (gpu_parse.nvidia_query(query, run("nvidia-smi", "-L")), [])
+
+
+def linux_gpus() -> tuple[list[Gpu], list[str]]:
+    """GPUs by their vendors' tools, and by Vulkan or the PCI bus where a vendor's own tool is missing."""
+    green, remarks = nvidia()
+    red = gpu_parse.rocm(run("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json"))
+    red = red or gpu_parse.rocminfo(run("rocminfo"))
+    own = green + red + gpu_parse.xpu_smi(run("xpu-smi", "discovery"))
+    bus = run("lspci", "-nn")
+    gpus = gpu_lists.merged(own, gpu_lists.vulkan(run("vulkaninfo", "--summary")) or gpu_lists.lspci(bus))
+    hidden = not gpus and (parse.wsl(platform.release()) or gpu_lists.stand_in(bus))
+    return gpus, [*remarks, *([gpu_lists.HIDDEN] if hidden else [])]
 
 
 def collect() -> Host:
@@ -92,7 +110,9 @@ def collect() -> Host:
         return Host(**common, **_macos())
     if platform.system() == "Linux":
         return Host(**common, **_linux())
-    return Host(**common, os=platform.system() or None, gpus=nvidia())
+    if platform.system() == "Windows":
+        return Host(**common, **_windows())
+    return Host(**common, os=platform.system() or None)
 
 
 def available_bytes() -> int | None:
@@ -117,9 +137,39 @@ def _macos() -> dict[str, Any]:
         "memory_bytes": number("hw.memsize"),
         "available_bytes": available_bytes(),
         # the displays section has no serial number; the hardware section has
-        "gpus": parse.apple_gpus(run("system_profiler", "SPDisplaysDataType")),
+        "gpus": _apple_gpus(),
         "power": parse.power_macos(run("pmset", "-g", "batt")),
         "virtual": {0: False, 1: True}.get(number("kern.hv_vmm_present")),
+    }
+
+
+def _apple_gpus() -> list[Gpu]:
+    gpus = gpu_parse.apple_displays(run("system_profiler", "SPDisplaysDataType"))
+    if any(gpu.cores for gpu in gpus):
+        return gpus
+    cores = gpu_parse.apple_registry_cores(run("ioreg", "-p", "IOService", "-n", "AppleARMPE", "-r", "-l"))
+    return [replace(gpu, cores=cores) for gpu in gpus]
+
+
+def _windows() -> dict[str, Any]:
+    import psutil
+
+    def powershell(command: str) -> str:
+        return run("powershell", "-NoProfile", "-Command", f"{command} | ConvertTo-Json -Compress")
+
+    class_key = r"HKLM:\SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}\0*"
+    # the registry's sizes have no cap, Win32_VideoController's stop below 4 GiB
+    registry = powershell(f"Get-ItemProperty '{class_key}' -ErrorAction SilentlyContinue | Select-Object DriverDesc,HardwareInformation.qwMemorySize")
+    green, remarks = nvidia()
+    listed = gpu_lists.windows_json(registry) or gpu_lists.windows_json(powershell("Get-CimInstance Win32_VideoController | Select-Object Name,AdapterRAM"))
+    return {
+        "os": f"Windows {platform.release()}",
+        "cpu": powershell("(Get-CimInstance Win32_Processor | Select-Object -First 1).Name").strip().strip('"').strip() or None,
+        "physical_cores": psutil.cpu_count(logical=False),
+        "memory_bytes": psutil.virtual_memory().total,
+        "available_bytes": psutil.virtual_memory().available,
+        "gpus": gpu_lists.merged(green, listed),
+        "remarks": remarks,
     }
 
 
@@ -128,6 +178,8 @@ def _linux() -> dict[str, Any]:
     cores = parse.topology(run("lscpu", "-p=CPU,CORE,SOCKET"))
     # Intel hybrids list their performance CPUs here; nothing else is certain which cores are fast
     fast = parse.cpu_list(read("/sys/devices/cpu_core/cpus")) if read("/sys/devices/cpu_atom/cpus").strip() else set()
+    gpus, remarks = linux_gpus()
+    cpuinfo = read("/proc/cpuinfo")
     release = dict(line.split("=", 1) for line in read("/etc/os-release").splitlines() if "=" in line)
     limits = _cgroup_limits()
     quotas = [cpus for folder in _cgroups() if (cpus := parse.cgroup_cpus(read(folder / "cpu.max")))]
@@ -135,14 +187,16 @@ def _linux() -> dict[str, Any]:
                 for folder in sorted(Path("/sys/class/power_supply").glob("*"))]
     return {
         "os": release.get("PRETTY_NAME", "").strip('"') or None,
-        "cpu": parse.cpu_name(text, read("/proc/cpuinfo")),
-        "physical_cores": len(set(cores.values())) or None,
+        "cpu": parse.cpu_name(text, cpuinfo),
+        "board": parse.board(cpuinfo, read("/proc/device-tree/model")),
+        "physical_cores": len(set(cores.values())) or parse.lscpu_cores(text)[0],
         "performance_cores": len({cores[cpu] for cpu in fast if cpu in cores}) or None,
         "usable_cpus": min([len(os.sched_getaffinity(0)), *quotas]),
         "memory_bytes": parse.meminfo(read("/proc/meminfo")).get("MemTotal"),
         "memory_limit_bytes": min(limit for limit, _ in limits) if limits else None,
         "available_bytes": available_bytes(),
-        "gpus": nvidia(),
+        "gpus": gpus,
+        "remarks": remarks,
         "power": parse.power_linux(supplies),
         "virtual": parse.virtual_linux(text, run("systemd-detect-virt", "--vm", any_exit=True)),  # exits 1 on "none"
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
@@ -174,41 +228,33 @@ def default_threads(host: Host) -> int:
     return max(1, min(cores, host.usable_cpus or cores))
 
 
-def _bare(name: str) -> str:
-    """An NVIDIA name without the brand, which older drivers leave out."""
-    return name.removeprefix("NVIDIA ").strip().lower()
+def lookup(host: Host, table: list[Chip]) -> chips.Found:
+    """The row of the hardware table that holds for this host, the rows it could be, or why there is none."""
+    return chips.lookup(chips.Facts(
+        host.cpu, host.board, host.physical_cores, host.logical_cores, host.memory_bytes, tuple(host.gpus)), table)
 
 
-def _fits(match: dict[str, Any], host: Host, gpu: Gpu) -> bool:
-    """Could this GPU be the chip? A fact the host does not tell rules nothing out."""
-    if "apple" in match:
-        return host.cpu == match["apple"] and gpu.cores in (None, match["gpu_cores"])
-    if gpu.partitioned or _bare(gpu.name) != _bare(match["nvidia"]):
-        return False
-    if "memory_gb" not in match or gpu.memory_bytes is None:
-        return True
-    # "24 GB" on the box is 24 GiB less what ECC and the driver take
-    return abs(gpu.memory_bytes / 2**30 / match["memory_gb"] - 1) < 0.08
+_BACKENDS = {"CUDA": "nvidia", "ROCm": "amd", "Metal": "apple"}  # as llama.cpp's system info names them
 
 
-def chip_candidates(host: Host, chips: list[Any]) -> list[Any]:
-    """The chips (anything with .match) this host's GPUs could be."""
-    gpus = host.gpus or ([Gpu(host.cpu)] if (host.cpu or "").startswith("Apple") else [])
-    return [chip for chip in chips if any(_fits(chip.match, host, gpu) for gpu in gpus)]
+def for_engine(host: Host, system_info: str) -> Host:
+    """The host with the GPUs the engine's backends compute on; a card of another vendor takes no part.
 
-
-def find_chip(host: Host, chips: list[Any]) -> Any | None:
-    """The one chip whose roofs hold here; None if none fits, several could, or several GPUs share the work."""
-    candidates = chip_candidates(host, chips)
-    return candidates[0] if len(candidates) == 1 and len(host.gpus) <= 1 else None
+    Vulkan and SYCL do not name themselves there and may use any.
+    """
+    vendors = {vendor for backend, vendor in _BACKENDS.items() if re.search(rf"\b{backend} :", system_info)}
+    return replace(host, gpus=[g for g in host.gpus if gpu_lists.vendor(g.name) in vendors]) if vendors else host
 
 
 def chip_key(host: Host) -> str | None:
-    """The computing chip in words: "Apple M4 (10-core GPU)", "NVIDIA GeForce RTX 4090", else the CPU."""
+    """The computing chip in words: "Apple M4 (10-core GPU)", "NVIDIA GeForce RTX 4090", else the CPU or the board."""
     if (host.cpu or "").startswith("Apple"):
         cores = next((gpu.cores for gpu in host.gpus if gpu.cores), None)
         return f"{host.cpu} ({cores}-core GPU)" if cores else host.cpu
-    names = sorted({gpu.name for gpu in host.gpus})
-    if names:
-        return " + ".join(n if n.startswith("NVIDIA") else f"NVIDIA {n}" for n in names)
-    return host.cpu
+    names = sorted({_with_brand(gpu.name) for gpu in chips.compute_gpus(host.gpus)})
+    return " + ".join(names) or host.cpu or host.board
+
+
+def _with_brand(name: str) -> str:
+    """An NVIDIA name with the brand, which older drivers leave out."""
+    return f"NVIDIA {name}" if re.match(r"GeForce|Quadro|Tesla|TITAN", name) else name

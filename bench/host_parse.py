@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Gpu:
-    """A GPU by its vendor's name; memory [B] and cores where they are told."""
-
-    name: str
-    memory_bytes: int | None = None
-    cores: int | None = None
-    # a slice of a card has not the whole card's bandwidth, whatever its name says
-    partitioned: bool = False
+# Arm's part numbers, for kernels that print no name
+_ARM_PARTS = {"0xd03": "Cortex-A53", "0xd05": "Cortex-A55", "0xd07": "Cortex-A57", "0xd08": "Cortex-A72", "0xd0b": "Cortex-A76",
+              "0xd0c": "Neoverse-N1", "0xd40": "Neoverse-V1", "0xd49": "Neoverse-N2", "0xd4f": "Neoverse-V2"}  # fmt: skip
+_NO_NAME = re.compile(r"^(ARMv\d|AArch64) Processor rev \d")
+# What a hypervisor, a firmware or an early chip prints in the place of a model
+_GENERIC_CPU = re.compile(r"^(QEMU Virtual CPU|Common (32-bit )?KVM|Genuine Intel\(R\) (CPU )?0000|AMD Eng Sample|Virtual CPU"
+                          r"|AMD EPYC$|AMD EPYC-\w+ Processor|Intel (Xeon|Core) Processor \(|Intel Xeon Processor$|Neoverse-|Cortex-)")
+_JUNK = re.compile(r"to be filled|o\.?e\.?m|default string|system product|not specified|virt-|pc-", re.I)
 
 
 def lscpu(text: str) -> dict[str, str]:
@@ -35,15 +32,78 @@ def lscpu(text: str) -> dict[str, str]:
 
 
 def cpu_name(lscpu_text: str, cpuinfo: str) -> str | None:
-    """The CPU's model name; for boards that have none, the board's."""
-    name = lscpu(lscpu_text).get("Model name")
-    if name:
-        return name
-    for key in ("model name", "Model"):
-        match = re.search(rf"^{key}\s*:\s*(\S.*)$", cpuinfo, re.M)
-        if match:
-            return match.group(1).strip()
-    return None
+    """The CPU's model name; where a kernel prints none, the name of its Arm cores, else the board's."""
+    facts = lscpu(lscpu_text)
+    name = facts.get("Model name") or _line(cpuinfo, "model name")
+    if name and not _NO_NAME.match(name):
+        firmware = facts.get("BIOS Model name", "")  # read by root; Intel boards have junk here, AWS its chip's name
+        return f"{firmware} ({name})" if facts.get("Vendor ID") == "ARM" and firmware and not _JUNK.search(firmware) else name
+    parts = dict.fromkeys(_ARM_PARTS[part] for part in re.findall(r"^CPU part\s*: (0x\w{3})", cpuinfo, re.M) if part in _ARM_PARTS)
+    return " + ".join(parts) or board(cpuinfo) or name
+
+
+def _line(text: str, key: str) -> str | None:
+    match = re.search(rf"^{key}\s*:\s*(\S.*?)\s*$", text, re.M)
+    return match[1] if match else None
+
+
+def board(cpuinfo: str, device_tree: str = "") -> str | None:
+    """The board's name, from the device tree or the kernel's last line on it ("Hardware" names the wrong chip).
+
+    >>> board("", "Radxa ROCK 5B\\0"), board("", "linux,dummy-virt\\0")    # the second is QEMU's
+    ('Radxa ROCK 5B', None)
+    """
+    name = device_tree.strip("\0 \n") or _line(cpuinfo, "Model")
+    return None if name and re.search(r"dummy-virt|qemu|\bxen", name, re.I) else name
+
+
+def generic_cpu(name: str | None) -> bool:
+    """Whether a CPU's name says nothing of the silicon: hypervisors' names, early chips, an Arm core's design.
+
+    >>> generic_cpu("QEMU Virtual CPU version 2.5+"), generic_cpu("AMD EPYC 7451 24-Core Processor")
+    (True, False)
+    """
+    return name is None or bool(_GENERIC_CPU.match(name))
+
+
+def rated_cores(name: str | None) -> int | None:
+    """The cores a CPU's own name claims; a host with fewer has a slice of it.
+
+    >>> rated_cores("AMD EPYC 7763 64-Core Processor")
+    64
+    """
+    match = re.search(r"\b(\d+)-Core Processor", name or "")
+    return int(match[1]) if match else None
+
+
+def lscpu_cores(text: str) -> tuple[int | None, int | None]:
+    """(physical, performance) cores from lscpu's lines; performance cores are None where all are alike or not told.
+
+    An Arm chip has a section for each cluster, which add up. On Intel's hybrids "Thread(s) per core" holds for the
+    fast cores only: with P fast and E slow ones there are P + E cores and 2P + E CPUs.
+
+    >>> lscpu_cores("CPU(s): 32\\nModel name: x\\nThread(s) per core: 2\\nCore(s) per socket: 24\\nSocket(s): 1")
+    (24, 8)
+    """
+    def numbers(key: str) -> list[int]:
+        return [int(n) for n in re.findall(rf"^\s*{re.escape(key)}:\s*(\d+)\s*$", text, re.M)]
+
+    per_socket, sockets, threads, cpus = (numbers(key) for key in ("Core(s) per socket", "Socket(s)", "Thread(s) per core", "CPU(s)"))
+    if not per_socket or len(per_socket) != len(sockets):
+        return None, None
+    cores = sum(c * s for c, s in zip(per_socket, sockets, strict=True))
+    hybrid = len(cpus) == 1 and threads == [2] and cores < cpus[0] < 2 * cores
+    return cores, cpus[0] - cores if hybrid else None
+
+
+def lscpu_table(text: str) -> dict[int, tuple[str, str]]:
+    """`lscpu -e` as {cpu: (core, socket)}, columns in any order."""
+    rows = [line.split() for line in text.splitlines()]
+    head = next((row for row in rows if row[:1] == ["CPU"] and {"CORE", "SOCKET"} <= set(row)), None)
+    if head is None:
+        return {}
+    cpu, core, socket = (head.index(name) for name in ("CPU", "CORE", "SOCKET"))
+    return {int(row[cpu]): (row[core], row[socket]) for row in rows if len(row) >= 4 and row[cpu].isdigit() and row[core].isdigit()}
 
 
 def topology(lscpu_p: str) -> dict[int, tuple[str, str]]:
@@ -81,29 +141,34 @@ def virtual_linux(lscpu_text: str, detect_virt: str) -> bool | None:
     return False if "Flags" in fields and fields.get("Vendor ID") in ("GenuineIntel", "AuthenticAMD") else None
 
 
-def nvidia_gpus(query: str, listing: str) -> list[Gpu]:
-    """GPUs from `nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits` and `-L`."""
-    gpus = []
-    for line in query.splitlines():
-        name, comma, mebibytes = line.rpartition(",")
-        if not comma:  # "NVIDIA-SMI has failed because …" is printed on stdout
-            continue
-        size = re.fullmatch(r"\s*(\d+)(?: MiB)?\s*", mebibytes)
-        gpus.append(Gpu(name.strip(), int(size[1]) * 2**20 if size else None,
-                        partitioned=bool(re.search(r"^\s+MIG ", listing, re.M))))
-    return gpus
+def sysctl(text: str) -> dict[str, str]:
+    """`sysctl KEY...` on macOS, as {key: value}."""
+    return dict(re.findall(r"^([a-z][\w.]+): (\S.*?)\s*$", text, re.M))
 
 
-def apple_gpus(displays: str) -> list[Gpu]:
-    """GPUs from `system_profiler SPDisplaysDataType`."""
-    gpus: list[Gpu] = []
-    for line in displays.splitlines():
-        key, _, value = (part.strip() for part in line.partition(":"))
-        if key == "Chipset Model":
-            gpus.append(Gpu(value))
-        elif key == "Total Number of Cores" and value.isdigit() and gpus and gpus[-1].cores is None:
-            gpus[-1] = Gpu(gpus[-1].name, cores=int(value))
-    return gpus
+def apple_hardware(text: str) -> dict[str, str | int]:
+    """`system_profiler SPHardwareDataType` as cpu, physical_cores, performance_cores, memory_bytes, where told.
+
+    Its serial number, UUIDs and model identifier are not read; other programs' lines in between do no harm.
+    """
+    found: dict[str, str | int] = {}
+    if name := re.search(r"^\s*Chip: +(Apple M\d[\w ]*?)\s*$", text, re.M):
+        found["cpu"] = name[1]
+    # the GPU's line of that name has no brackets; from the M5 on the fast cores are called super
+    if cores := re.search(r"^\s*Total Number of Cores: +(\d+) \((\d+) (?:performance|super)", text, re.M | re.I):
+        found |= {"physical_cores": int(cores[1]), "performance_cores": int(cores[2])}
+    if memory := re.search(r"^\s*Memory: +(\d+) GB\s*$", text, re.M):
+        found["memory_bytes"] = int(memory[1]) * 2**30
+    return found
+
+
+def wsl(kernel: str | None) -> bool:
+    """Whether this Linux runs in WSL2. Its hypervisor is Microsoft's, but so is that of Azure's machines.
+
+    >>> wsl("5.15.90.1-microsoft-standard-WSL2"), wsl("6.5.0-1016-azure")
+    (True, False)
+    """
+    return "microsoft" in (kernel or "").lower()
 
 
 def meminfo(text: str) -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bench import host as hosts
 from bench.host import Host
 from bench.log_rows import Amount, Row, Sitting
-from macros import work
+from macros import hardware, work
 from macros.cards import Machine, Model, Specs
 from macros.fields import Quantity, Source, slug
 from macros.labdata import Lab
@@ -41,26 +41,26 @@ def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machin
     gpus = list(dict.fromkeys(replace(g, name=re.sub(r" \([^)]*\)$", "", g.name)) for g in sitting.gpus))
     apple = next((g.name for g in gpus if g.name.startswith("Apple ")), None)  # Metal's log names the GPU, which is the chip
     host = Host(cpu=sitting.cpu or apple, gpus=gpus)
-    could = hosts.chip_candidates(host, lab.chips)
-    chip = next((c for c in lab.chips if c.id == name), None) or hosts.find_chip(host, lab.chips)
+    found = hosts.lookup(host, lab.chips)
+    could, chip = found.could_be, next((c for c in lab.chips if c.id == name), None) or found.chip
     if chip and chip.id == name and names and chip not in could and not any(same_chip(chip.name, n) for n in names):
         raise ImportRefused(f"MACHINE: another chip than the log's; got {name!r}, the log says {' and '.join(map(repr, names))}")
     if chip is None:
-        why = f"could be {', '.join(f'{c.name}, MACHINE={c.id}' for c in could)}" if could else f"{' and '.join(map(repr, names))}: not in labdata/chips.yml" if names else "the log names no chip"
+        why = f"could be {', '.join(f'{c.name}, MACHINE={c.id}' for c in could)}" if could else f"{' and '.join(map(repr, names))}: {found.why_not}" if names else "the log names no chip"
         known = f"; known machines: {', '.join(sorted(lab.machines))}"
         if name:
             raise ImportRefused(f"MACHINE: no such file in labdata/machines, and none can be made from the log ({why}); got {name!r}{known}; "
                                 f"labdata/machines/{name}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
-        raise ImportRefused(f"MACHINE: not given, and the log does not tell ({why}); say MACHINE=<name>{known}; or a chip's id in labdata/chips.yml")
+        raise ImportRefused(f"MACHINE: not given, and the log does not tell ({why}); say MACHINE=<name>{known}; or a chip's id in labdata/chips")
     ident = name or slug(chip.name)
     if ident in lab.machines:
         return machine(lab, sitting, ident, made, raw)
     if ident in made and made[ident].chip != chip.name:
         raise ImportRefused(f"MACHINE: the log is of several machines; got {made[ident].chip!r} and {chip.name!r}; leave MACHINE out, or split the file")
-    bandwidth, peak, sources = lab.roofs(chip)
+    bandwidth, peak, sources = hardware.roofs(chip, lab.chip_sources)
     memory = next((Quantity(value=g.memory_bytes // 2**20, unit="MiB", source="log") for g in gpus if g.memory_bytes), None)
-    if memory is None and "memory_gb" in chip.match:
-        memory = Quantity(value=chip.match["memory_gb"], unit="GB", source=bandwidth.source)
+    if memory is None and len(chip.memory_gb) == 1:
+        memory = Quantity(value=chip.memory_gb[0], unit="GB", source=bandwidth.source)
     specs = Specs(memory_bandwidth=bandwidth, memory=memory, peak_compute=peak)
     sources["log"] = Source(title="An imported log", kind="published", raw=raw)
     made[ident] = Machine(schema=1, id=ident, name=chip.name if name in (None, chip.id) else f"{chip.name} ({name})", chip=chip.name, os="not recorded",

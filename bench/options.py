@@ -27,6 +27,7 @@ class Options:
     threads: int | None = None
     ngl: int = -1
     machine: str | None = None
+    chip: str | None = None
 
 
 HELP = {
@@ -38,6 +39,7 @@ HELP = {
     "threads": "CPU threads (physical cores)",
     "ngl": "layers on the GPU; -1 all, 0 none (-1)",
     "machine": "the machine's name in labdata/machines",
+    "chip": "a chip's id in labdata/chips, where the host alone does not tell which it is",
 }
 
 
@@ -66,7 +68,7 @@ def read(flags: Mapping[str, str | None], env: Mapping[str, str] = os.environ, s
         problems.append(f"{name.upper()}: not a whole number from {low} to {high}; got {text!r}")
         return None
 
-    values: dict[str, object] = {n: given[n] for n in ("profile", "model", "shape", "machine") if n in given}
+    values: dict[str, object] = {n: given[n] for n in ("profile", "model", "shape", "machine", "chip") if n in given}
     for name, low, high in (("reps", 1, 1000), ("threads", 1, 4096), ("ngl", -1, 100000)):
         if name in given:
             values[name] = whole(name, low, high)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bench import host as hosts
 from bench import hub, probe, weights
+from bench.chips import NOT_LISTED, Found, compute_gpus
 from bench.host import Host
 from bench.plan import PlanError, Test
-from macros import gguf_header, history, labdata, predict
+from macros import gguf_header, hardware, history, labdata, predict
 from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
 from macros.fields import Compute, Quantity, Source, slug
 from macros.inks import Ink
@@ -34,22 +37,29 @@ class Weights:
     paths: dict[str, Path]
 
 
-def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None]) -> Machine:
+def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None], chosen: str | None = None) -> Machine:
     """This machine's file, written now if there is none: spec sheet where the chip is known, else a probe.
 
     Args:
         gpu: the engine will compute on a GPU; its roofs, not the CPU's, are then what counts
+        chosen: the id of a chip in labdata/chips, where the host alone does not tell which it is
 
     Raises:
-        PlanError: MACHINE names a file about other hardware.
+        PlanError: MACHINE names a file about other hardware, CHIP a chip this host is not.
         UnknownChip: the GPU's roofs are not known.
         probe.ProbeFailed: the probe gave no result.
     """
     unified = (host.cpu or "").startswith("Apple")
-    chip = hosts.find_chip(host, lab.chips) if gpu or unified else None
-    chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.cpu) or "unknown chip"
+    if chosen and not (gpu or unified):
+        raise PlanError(f"CHIP: no GPU computes here, and a CPU's roofs are probed; got {chosen!r}; leave it out")
+    found = _chosen(lab, host, chosen) if chosen else hosts.lookup(host, lab.chips)
+    chip = found.chip if gpu or unified else None
+    chip_name = chip.name if chip else (hosts.chip_key(host) if gpu else host.board or host.cpu) or "unknown chip"
     # A box is sold by the GiB its firmware then takes a little from: 23.4 read is 24 on the label.
-    memory_gib = -(-(host.memory_bytes or 0) // 2**30)
+    # A card's own memory is what the weights must fit in.
+    card = next((g.memory_bytes for g in compute_gpus(host.gpus)), None) if chip and chip.kind == "gpu" else None
+    memory = card or host.memory_bytes or 1
+    memory_gib = -(-memory // 2**30)
     cores = hosts.default_threads(host)  # whatever THREADS says: a roof is the machine's
     title = f"{chip_name}, {memory_gib} GB" if gpu else f"{chip_name}, {cores} core{'s' if cores > 1 else ''}, {memory_gib} GB"
     ident = name or slug(title)
@@ -61,12 +71,12 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     sources = {"host": Source(title="The operating system", kind="measured", note="memory as the system reports it")}
     notes = ["A virtual machine."] if host.virtual else []
     if chip:
-        bandwidth, peak, found = lab.roofs(chip)
-        sources |= found
+        bandwidth, peak, cited = hardware.roofs(chip, lab.chip_sources)
+        sources |= cited
     elif gpu:
-        candidates = ", ".join(c.name for c in hosts.chip_candidates(host, lab.chips))
-        could = f"could be {candidates}" if candidates else "not in labdata/chips.yml"
-        raise UnknownChip(f"machine: the roofs of {chip_name} are not known ({could}); "
+        why = "; ".join([found.why_not, *host.remarks])
+        choose = f"; CHIP={'|'.join(c.id for c in found.could_be)} chooses" if found.could_be else ""
+        raise UnknownChip(f"machine: the roofs of {chip_name} are not known ({why}){choose}; "
                           f"labdata/machines/{ident}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
     else:
         say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")
@@ -74,10 +84,27 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     document = Machine(
         schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=host.physical_cores,
         specs=Specs(memory_bandwidth=bandwidth, peak_compute=peak,
-                    memory=Quantity(value=round((host.memory_bytes or 1) / 2**30, 1), unit="GiB", source="host")),
+                    memory=Quantity(value=round(memory / 2**30, 1), unit="GiB", source="host")),
         notes=notes, sources=sources)  # fmt: skip
     labdata.write(labdata.ROOT / "machines" / f"{ident}.yml", document)
     return document
+
+
+def _chosen(lab: Lab, host: Host, ident: str) -> Found:
+    """The chip the user says this is, unless the host says otherwise.
+
+    Raises:
+        PlanError: no such chip, or not one this host could be.
+    """
+    chip = next((c for c in lab.chips if c.id == ident), None)
+    seen = hosts.lookup(host, lab.chips)
+    if chip is None:
+        close = difflib.get_close_matches(ident, [c.id for c in lab.chips], n=5, cutoff=0.3)
+        raise PlanError(f"CHIP: no such chip in labdata/chips; got {ident!r}; close to it: {', '.join(close) or 'none'}")
+    if chip not in seen.could_be and seen.why_not != NOT_LISTED:
+        why = f"this host could be {', '.join(c.id for c in seen.could_be)}" if seen.could_be else seen.why_not
+        raise PlanError(f"CHIP: not this host; got {ident!r}; {why}")
+    return Found(chip, [chip])
 
 
 def _probe(threads: int) -> tuple[Quantity, Compute, Source, Source]:

@@ -35,7 +35,7 @@ def engine_facts() -> dict:
         PlanError: the engine is not installed or does not load.
     """
     code = ("import json, llama_cpp as l; l.llama_backend_init(); print(json.dumps({'python': l.__version__, "
-            "'build': l.llama_version().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
+            "'build': l.llama_version().decode(), 'system': l.llama_print_system_info().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
@@ -64,7 +64,7 @@ def only_one(folder: Path) -> Iterator[None]:
 def host_doc(host: Host) -> HostDoc:
     """The host's facts as a run keeps them."""
     return HostDoc(
-        os=host.os, kernel=host.kernel, arch=host.arch, cpu=host.cpu, physical_cores=host.physical_cores,
+        os=host.os, kernel=host.kernel, arch=host.arch, cpu=host.cpu, board=host.board, physical_cores=host.physical_cores,
         logical_cores=host.logical_cores, memory_bytes=host.memory_bytes, gpus=[g.name for g in host.gpus],
         power=host.power, virtual=host.virtual, load1_per_core=host.load1_per_core, python=platform.python_version(),
         packages={p: version(p) for p in ("gguf", "llama-cpp-python", "numpy")})  # fmt: skip

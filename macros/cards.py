@@ -1,4 +1,4 @@
-"""Cards: what a machine, a model or a chip is, each value with its source."""
+"""Cards: what a machine or a model is, each value with its source."""
 
 from __future__ import annotations
 
@@ -161,19 +161,3 @@ class Model(Document):
 @lru_cache(maxsize=256)
 def _structure(dims: work.Shape, table: tuple[work.Tensor, ...]) -> work.Structure:
     return work.structure(dims, table)
-
-
-class Chip(Strict):
-    """A chip's published roofs, looked up by the bench; never guessed."""
-
-    id: Id = key("Name", "apple-m4-10c")
-    name: str = key("Name in words", "Apple M4 (10-core GPU)")
-    match: dict[str, str | int] = key("What the host must say", {"apple": "Apple M4", "gpu_cores": 10})
-    memory_bandwidth: Quantity = key("Memory roof [GB/s]")
-    peak_fp16: Quantity | None = key("Dense fp16 peak [TFLOP/s]; null: not published")
-
-
-class Chips(Document):
-    """The table of chips."""
-
-    chips: list[Chip] = key("One entry a chip variant")

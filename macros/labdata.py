@@ -17,8 +17,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from macros import proof, references, seals
-from macros.cards import Chip, Chips, Machine, Model
-from macros.fields import Compute, Quantity, Source
+from macros.cards import Machine, Model
+from macros.fields import Source
+from macros.hardware import Chip, Chips
 from macros.inks import Errata, Ink, OpenInk, Prediction
 from macros.records import Check, Result, Run
 from macros.seals import Seal, Withdrawal
@@ -40,15 +41,15 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """Safe YAML that refuses a key given twice (plain PyYAML keeps the last one)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen = set()
-        for key_node, _ in node.value:
+        found: dict = {}
+        for key_node, value_node in node.value:
             name = self.construct_object(key_node, deep=True)
-            if name in seen:
+            if name in found:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key given twice: {name!r}", key_node.start_mark
                 )
-            seen.add(name)
-        return super().construct_mapping(node, deep=deep)
+            found[name] = self.construct_object(value_node, deep=deep)
+        return found
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -176,11 +177,6 @@ class Lab:
         if name not in known:
             raise LabError([f"labdata/{kind}: unknown name; got {name!r}; known: {', '.join(sorted(known)) or 'none'}"])
         return known[name]
-
-    def roofs(self, chip: Chip) -> tuple[Quantity, Compute | None, dict[str, Source]]:
-        """A chip's roofs as a machine's card takes them: bandwidth, compute (None: not published), and their sources."""
-        peak = Compute(**chip.peak_fp16.model_dump(exclude_unset=True), precision="fp16") if chip.peak_fp16 else None
-        return chip.memory_bandwidth, peak, {q.source: self.chip_sources[q.source] for q in (chip.memory_bandwidth, peak) if q}
 
     def prediction(self, ink: str, name: str) -> Prediction:
         """One prediction of an ink.
@@ -320,12 +316,14 @@ def load(root: Path = ROOT) -> Lab:
         else:
             kind, into = beside[word]
             read(kind, path, into, f"{folder}/{stem}" if word in ("seal", "withdrawn") else stem)
-    if (root / "chips.yml").exists():
-        read(Chips, root / "chips.yml", "chips", "chips")
+    for path in sorted(root.glob("chips/*.yml")):
+        read(Chips, path, "chips", path.stem)
     if (root / "gguf_files.yml").exists():
         read(GgufFiles, root / "gguf_files.yml", "files", "gguf_files")
-    chips, gguf_files = found.pop("chips").get("chips"), found.pop("files").get("gguf_files")
-    lab = Lab(**found, seals=later, gguf_files=gguf_files, chips=chips.chips if chips else [], chip_sources=chips.sources if chips else {})
+    tables, gguf_files = found.pop("chips"), found.pop("files").get("gguf_files")
+    problems += references.chips_given_twice(tables)
+    lab = Lab(**found, seals=later, gguf_files=gguf_files, chips=[c for table in tables.values() for c in table.chips],
+              chip_sources={name: source for table in tables.values() for name, source in table.sources.items()})
     problems += references.problems(lab, root, broken) + proof.problems(lab, broken)
     if problems:
         raise LabError(problems)

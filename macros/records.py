@@ -35,6 +35,7 @@ class HostDoc(Strict):
     kernel: str | None = key("Kernel release", "6.1.0", default=None)
     arch: str | None = key("Machine architecture", "x86_64", default=None)
     cpu: str | None = key("CPU model name", "AMD EPYC", default=None)
+    board: str | None = key("Board, where the machine is a single-board computer", "Raspberry Pi 5 Model B Rev 1.0", default=None)
     physical_cores: Count | None = key("Physical cores", 2, default=None)
     logical_cores: Count | None = key("Logical cores", 2, default=None)
     memory_bytes: Count | None = key("Memory [B]", 25769803776, default=None)

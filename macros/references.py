@@ -43,6 +43,22 @@ def _source_names(value: Any, where: str = "") -> list[tuple[str, str]]:
     return [found for name, v in items for found in _source_names(v, f"{where}.{name}".lstrip("."))]
 
 
+def chips_given_twice(tables: dict[str, Any]) -> list[str]:
+    """Ids that two chips share, and source names that mean two things in two files."""
+    found, ids, sources = [], {}, {}
+    for stem, table in tables.items():
+        shown = f"labdata/chips/{stem}.yml"
+        for i, chip in enumerate(table.chips):
+            if chip.id in ids:
+                found.append(f"{shown}: chips.{i}.id: given twice; got {chip.id!r}; the other is in {ids[chip.id]}")
+            ids[chip.id] = shown
+        for name, source in table.sources.items():
+            other, where = sources.setdefault(name, (source, shown))
+            if other != source:
+                found.append(f"{shown}: sources.{name}: differs from the source of that name in {where}; give it another name")
+    return found
+
+
 _SPEC_DIMENSIONS = {"memory_bandwidth": "bytes_s", "peak_compute": "flops_s", "memory": "bytes", "cpu_bandwidth": "bytes_s"}
 
 

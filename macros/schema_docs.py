@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, inks, labdata, records, seals, seen
+from macros import cards, hardware, inks, labdata, records, seals, seen
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
@@ -24,7 +24,7 @@ FILES = {
     "<ink or run>.seal.yml": seals.Seal,
     "<ink or run>.withdrawn.yml": seals.Withdrawal,
     "checks/<check>.yml": records.Check,
-    "chips.yml": cards.Chips,
+    "chips/<vendor>.yml": hardware.Chips,
     "gguf_files.yml": seen.GgufFiles,
 }
 INTRO = """# labdata: the facts, and nothing else
@@ -35,6 +35,10 @@ Unknown keys, NaN, a missing source or a name that leads nowhere stop the build:
 problem with its file and key.
 
 GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
+`chips/` is the hardware table: a row for each variant that differs in a figure, each figure with its own source
+and page. `kind: derived` marks what follows from other figures; what nothing confirms is left out and a note says
+why. Peaks are dense, and name what computes and how wide its sums are: GeForce cards run fp16 with fp32 sums at
+half rate. A bandwidth that its bus and data rate do not give is refused.
 `raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: the last line of each
 is the SHA-256 of all above it, and each run holds the SHA-256 of its ink. What is older than the seals, or came
 from another hand, has its hash in `<name>.seal.yml` beside it, which says when and why it was sealed later
@@ -43,7 +47,7 @@ from another hand, has its hash in `<name>.seal.yml` beside it, which says when 
 history, `make check` and the build also compare every ink, run and raw file with its first commit and with
 the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`).
 
-The tables are generated from `macros/fields.py`, `cards.py`, `inks.py`, `seals.py`, `records.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

@@ -18,6 +18,7 @@ UNITS: dict[str, tuple[str, float]] = {
     "TB/s": ("bytes_s", 1e12),
     "GFLOP/s": ("flops_s", 1e9),
     "TFLOP/s": ("flops_s", 1e12),
+    "TOP/s": ("flops_s", 1e12),  # an int8 operation counts where a FLOP would
     "GFLOP": ("flops", 1e9),
     "params": ("params", 1.0),
     "billion": ("params", 1e9),

@@ -24,7 +24,7 @@ LAYERS = [
     {"fields", "gguf_bytes", "gguf_shape"},
     {"gguf_header"},
     {"seals"},
-    {"cards", "inks"},
+    {"cards", "hardware", "inks"},
     {"records", "seen"},
     {"proof", "references"},
     {"labdata"},

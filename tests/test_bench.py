@@ -142,7 +142,7 @@ def test_beside_an_unknown_gpu_the_cpu_alone_is_benched_unless_the_gpu_was_asked
     done = subprocess.run([sys.executable, "-c", UNKNOWN_GPU], cwd=project, env=env, capture_output=True, text=True, timeout=HANGS_S)
     if ngl:
         assert done.returncode == 1
-        assert done.stderr.startswith("error: machine: the roofs of NVIDIA Imaginary 1 are not known (not in labdata/chips.yml);")
+        assert done.stderr.startswith("error: machine: the roofs of NVIDIA Imaginary 1 are not known (not in labdata/chips);")
         assert not new_runs(project)
         return
     assert done.returncode == 0, done.stderr
@@ -165,13 +165,14 @@ def test_beside_an_unknown_gpu_the_cpu_alone_is_benched_unless_the_gpu_was_asked
         ({"MODEL": "mkdocs.yml"}, ("MODEL: mkdocs.yml", "GGUF")),
         ({"MODEL": "cut.gguf"}, ("MODEL: cut.gguf", "cut short")),
         ({"MODEL": "hf:qwen3"}, ("MODEL", "'hf:qwen3'", "owner/repo:QUANT")),
+        ({"CHIP": "apple-m4-10c"}, ("CHIP", "no GPU computes here", "'apple-m4-10c'")),
         ({"MACHINE": "apple-m4-24gb"}, ("MACHINE", "apple-m4-24gb.yml", "another chip")),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(project: Path, tiny: Path, tmp_path: Path, given: dict, expected: tuple[str, ...]):
     (project / "cut.gguf").write_bytes(tiny.read_bytes()[:2000])
     before = sorted(p for p in (project / "labdata").rglob("*"))
-    env = settings(tmp_path, **{"MODEL": tiny, **given} if given.get("MACHINE") == "apple-m4-24gb" else given)
+    env = settings(tmp_path, **{"MODEL": tiny, **given} if given.get("MACHINE") == "apple-m4-24gb" or "CHIP" in given else given)
     done = run_module(project, "bench", "run", env=env)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

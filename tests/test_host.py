@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from bench import host, host_parse
+from bench.gpu_parse import Gpu
 from bench.host import Host
-from bench.host_parse import Gpu
 
 LSCPU_HYBRID = """\
 Architecture:            x86_64
@@ -59,30 +58,6 @@ def test_virtual(text, detect, expected):
     assert host_parse.virtual_linux(text, detect) is expected
 
 
-def test_nvidia_gpus():
-    two = "NVIDIA GeForce GTX 1070, 8192\nTesla P40, 23040\n"
-    assert host_parse.nvidia_gpus(two, "") == [
-        Gpu("NVIDIA GeForce GTX 1070", 8 * 2**30), Gpu("Tesla P40", 23040 * 2**20)]
-    assert host_parse.nvidia_gpus("NVIDIA GB10, [N/A]\n", "") == [Gpu("NVIDIA GB10")]
-    assert host_parse.nvidia_gpus("NVIDIA-SMI has failed because it couldn't communicate with the driver.\n", "") == []
-    sliced = host_parse.nvidia_gpus("NVIDIA H100 80GB HBM3, 81559\n", "GPU 0: NVIDIA H100\n  MIG 3g.40gb     Device  0:\n")
-    assert sliced[0].partitioned
-
-
-def test_apple_gpu_cores_and_noise():
-    text = """\
-Graphics/Displays:
-2026-04-28 08:52:35.280 system_profiler[29046:41174793] hw.cpufamily: 0x17d5b93a
-    Apple M3 Max:
-      Chipset Model: Apple M3 Max
-      Total Number of Cores: 30
-      Metal Support: Metal 3
-"""
-    assert host_parse.apple_gpus(text) == [Gpu("Apple M3 Max", cores=30)]
-    # the hardware section counts CPU cores, with both kinds in brackets
-    assert host_parse.apple_gpus("Total Number of Cores: 14 (10 performance and 4 efficiency)\n") == []
-
-
 def test_memory():
     assert host_parse.cgroup_room("max\n", "1\n", "") is None
     assert host_parse.cgroup_room("9223372036854771712", "1", "") is None  # v1's "no limit"
@@ -125,46 +100,6 @@ def test_default_threads(facts, threads):
     assert host.default_threads(Host(**facts)) == threads
 
 
-CHIPS = [
-    SimpleNamespace(id=name, match=match)
-    for name, match in {
-        "m3-max-30c": {"apple": "Apple M3 Max", "gpu_cores": 30},
-        "m3-max-40c": {"apple": "Apple M3 Max", "gpu_cores": 40},
-        "3080-10": {"nvidia": "NVIDIA GeForce RTX 3080", "memory_gb": 10},
-        "3080-12": {"nvidia": "NVIDIA GeForce RTX 3080", "memory_gb": 12},
-        "4090": {"nvidia": "NVIDIA GeForce RTX 4090", "memory_gb": 24},
-        "h100": {"nvidia": "NVIDIA H100 80GB HBM3", "memory_gb": 80},
-    }.items()
-]
-
-
-@pytest.mark.parametrize(
-    ("cpu", "gpus", "candidates"),
-    [
-        ("Apple M3 Max", [Gpu("Apple M3 Max", cores=30)], ["m3-max-30c"]),
-        ("Apple M3 Max", [Gpu("Apple M3 Max")], ["m3-max-30c", "m3-max-40c"]),
-        ("Apple M3 Max", [], ["m3-max-30c", "m3-max-40c"]),
-        ("Apple M3", [Gpu("Apple M3", cores=10)], []),
-        ("x", [Gpu("GeForce RTX 3080", 10240 * 2**20)], ["3080-10"]),  # a driver from before the brand
-        ("x", [Gpu("NVIDIA GeForce RTX 3080")], ["3080-10", "3080-12"]),
-        ("x", [Gpu("NVIDIA GeForce RTX 4090", 24564 * 2**20)], ["4090"]),
-        ("x", [Gpu("NVIDIA GeForce RTX 4090 Laptop GPU", 16376 * 2**20)], []),
-        ("x", [Gpu("NVIDIA H100 80GB HBM3", 81559 * 2**20)], ["h100"]),
-        ("x", [Gpu("NVIDIA H100 80GB HBM3", 81559 * 2**20, partitioned=True)], []),
-        ("QEMU Virtual CPU version 2.5+", [], []),
-    ],
-)
-def test_a_chip_is_found_or_left_open_but_never_guessed(cpu, gpus, candidates):
-    machine = Host(cpu=cpu, gpus=gpus)
-    assert [chip.id for chip in host.chip_candidates(machine, CHIPS)] == candidates
-    found = host.find_chip(machine, CHIPS)
-    assert (found.id if found else None) == (candidates[0] if len(candidates) == 1 else None)
-
-
-def test_two_gpus_are_not_one_chip():
-    assert host.find_chip(Host(gpus=[Gpu("NVIDIA GeForce RTX 4090", 24 * 2**30)] * 2), CHIPS) is None
-
-
 def test_chip_key():
     assert host.chip_key(Host(cpu="Apple M4", gpus=[Gpu("Apple M4", cores=10)])) == "Apple M4 (10-core GPU)"
     assert host.chip_key(Host(cpu="x", gpus=[Gpu("GeForce RTX 3080")])) == "NVIDIA GeForce RTX 3080"
@@ -177,19 +112,3 @@ def test_this_machine():
     assert here.memory_bytes is None or here.available_bytes <= here.memory_bytes
     text = json.dumps(here.as_json())
     assert host.platform.node() not in text.replace('"', " ").split()
-
-
-def test_every_chip_in_the_table_can_be_told_apart():
-    """Any two chips differ in what a host says; a host that says it all finds exactly one."""
-    from macros import labdata
-
-    chips = labdata.load().chips
-    assert len(chips) > 100
-    for chip in chips:
-        match = chip.match
-        if "apple" in match:
-            machine = Host(cpu=match["apple"], gpus=[Gpu(match["apple"], cores=match["gpu_cores"])])
-        else:
-            size = match.get("memory_gb")
-            machine = Host(gpus=[Gpu(match["nvidia"], size * 2**30 if size else None)])
-        assert host.find_chip(machine, chips) is chip
