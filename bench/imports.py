@@ -132,7 +132,7 @@ def _fill(done: Import, lab: Lab, found: Read, text: str, runs: list[Run], machi
                 done.documents.append((f"models/{ident}.yml", card))
     for ident in dict.fromkeys(r.machine for r in fresh):
         if ident in machines:
-            say(f"Machine {ident}: new, its roofs from labdata/chips.yml.")
+            say(f"Machine {ident}: new, its roofs from labdata/chips.")
     done.documents = [(f"machines/{i}.yml", m) for i, m in machines.items() if i in used] + done.documents
     done.documents += [(f"runs/{r.machine}/{r.id}.yml", r) for r in fresh]
     for run in fresh:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench import log_clocks, log_tables, log_text
-from bench.host_parse import Gpu
+from bench.gpu_parse import Gpu
 from bench.log_rows import NotARow, Read, Row, Skipped, from_fields
 
 MAX_BROKEN = 1000  # JSON that does not parse, after which no more is tried: each try may walk the whole text

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.host_parse import Gpu
+from bench.gpu_parse import Gpu
 from macros import units
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from bench import log_text
-from bench.host_parse import Gpu
+from bench.gpu_parse import Gpu
 from bench.log_rows import UNNAMED, Amount, NotARow, Row, from_fields
 
 # Markdown's short column names, as llama-bench's own field names.
