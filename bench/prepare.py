@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from bench import host as hosts
 from bench import hub, probe, weights
@@ -19,7 +18,6 @@ from bench.plan import PlanError, Test
 from macros import gguf_header, labdata, predict
 from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
 from macros.fields import Compute, Quantity, Source
-from macros.hardware import Peak, Spec
 from macros.inks import Ink
 from macros.labdata import Lab
 
@@ -79,8 +77,8 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     sources = {"host": Source(title="The operating system", kind="measured", note="memory as the system reports it")}
     notes = ["A virtual machine."] if host.virtual else []
     if chip:
-        best = chip.peak("fp16") or chip.peak("fp32")
-        bandwidth, peak = _cited(chip.memory_bandwidth, Quantity, lab, sources), _cited(best, Compute, lab, sources) if best else None
+        bandwidth, peak, cited = lab.roofs(chip)
+        sources |= cited
     elif gpu:
         why = "; ".join([found.why_not, *host.remarks])
         choose = f"; CHIP={'|'.join(c.id for c in found.could_be)} chooses" if found.could_be else ""
@@ -113,19 +111,6 @@ def _chosen(lab: Lab, host: Host, ident: str) -> Found:
         why = f"this host could be {', '.join(c.id for c in seen.could_be)}" if seen.could_be else seen.why_not
         raise PlanError(f"CHIP: not this host; got {ident!r}; {why}")
     return Found(chip, [chip])
-
-
-def _cited(spec: Spec | Peak, kind: type[Quantity], lab: Lab, sources: dict[str, Source]) -> Any:
-    """A figure of the hardware table as a machine's file keeps it, its source added to `sources` with the figure's own page."""
-    source = lab.chip_sources[spec.source]
-    name = spec.source
-    if spec.page and source.url:
-        source = source.model_copy(update={"url": f"{source.url.rstrip('/')}/{spec.page}"})
-        while name in sources and sources[name] != source:
-            name += "-2"
-    sources[name] = source
-    values = spec.model_dump(include=set(kind.model_fields), exclude_unset=True) | {"source": name}
-    return kind(**values)
 
 
 def _probe(threads: int) -> tuple[Quantity, Compute, Source, Source]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from macros import references
 from macros.cards import Machine, Model
-from macros.fields import Source
+from macros.fields import Compute, Quantity, Source
 from macros.hardware import Chip, Chips
 from macros.inks import Errata, Ink, Prediction
 from macros.records import Check, Result, Run
@@ -134,6 +134,21 @@ class Lab:
         if name not in known:
             raise LabError([f"labdata/{kind}: unknown name; got {name!r}; known: {', '.join(sorted(known)) or 'none'}"])
         return known[name]
+
+    def roofs(self, chip: Chip) -> tuple[Quantity, Compute | None, dict[str, Source]]:
+        """A chip's roofs as a machine's card takes them: bandwidth, compute (fp16, else fp32; None: not known), and their
+        sources, each with the page of its figure."""
+        sources: dict[str, Source] = {}
+
+        def cite(figure: Any, kind: type[Quantity]) -> Any:
+            source, name = self.chip_sources[figure.source], figure.source
+            if figure.page and source.url:
+                source = source.model_copy(update={"url": f"{source.url.rstrip('/')}/{figure.page}"})
+            sources[name] = source
+            return kind(**figure.model_dump(include=set(kind.model_fields), exclude_unset=True))
+
+        best = chip.peak("fp16") or chip.peak("fp32")
+        return cite(chip.memory_bandwidth, Quantity), cite(best, Compute) if best else None, sources
 
     def prediction(self, ink: str, name: str) -> Prediction:
         """One prediction of an ink.
