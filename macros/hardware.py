@@ -99,17 +99,15 @@ def roofs(chip: Chip, table: dict[str, Source]) -> tuple[Quantity, Compute | Non
     Args:
         table: the hardware table's sources; each is returned with the figure's own page in its address
     """
-    best = chip.peak("fp16") or chip.peak("fp32")
     sources: dict[str, Source] = {}
-    bandwidth = Quantity(**_cited(chip.memory_bandwidth, Quantity, table, sources))
-    return bandwidth, Compute(**_cited(best, Compute, table, sources)) if best else None, sources
 
+    def cite(figure: Spec | Peak, kind: type[Quantity]) -> dict:
+        source = table[figure.source]
+        if figure.page and source.url:
+            source = source.model_copy(update={"url": f"{source.url.rstrip('/')}/{figure.page}"})
+        sources[figure.source] = source
+        return figure.model_dump(include=set(kind.model_fields), exclude_unset=True)
 
-def _cited(figure: Spec | Peak, kind: type[Quantity], table: dict[str, Source], sources: dict[str, Source]) -> dict:
-    source, name = table[figure.source], figure.source
-    if figure.page and source.url:
-        source = source.model_copy(update={"url": f"{source.url.rstrip('/')}/{figure.page}"})
-        if sources.get(name, source) != source:
-            name += "-2"
-    sources[name] = source
-    return figure.model_dump(include=set(kind.model_fields), exclude_unset=True) | {"source": name}
+    best = chip.peak("fp16") or chip.peak("fp32")
+    bandwidth = Quantity(**cite(chip.memory_bandwidth, Quantity))
+    return bandwidth, Compute(**cite(best, Compute)) if best else None, sources

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from macros import labdata
+from macros import hardware, labdata
 from macros.hardware import Chip
 from macros.labdata import LabError
 
@@ -184,3 +184,13 @@ def _load_s() -> float:
     for name in FILES:
         labdata.parse(labdata.Chips, labdata.ROOT / "chips" / f"{name}.yml", name)
     return time.perf_counter() - began
+
+
+def test_two_figures_of_one_chip_never_need_two_pages_of_one_source():
+    """A machine's card keeps one source of a name, with the page of its figure."""
+    for chip in LAB.chips:
+        best = chip.peak("fp16") or chip.peak("fp32")
+        pages = {(f.source, f.page) for f in (chip.memory_bandwidth, best) if f}
+        assert len(pages) == len({source for source, _ in pages}), chip.id
+        bandwidth, peak, sources = hardware.roofs(chip, LAB.chip_sources)
+        assert {bandwidth.source, *([peak.source] if peak else [])} == set(sources)

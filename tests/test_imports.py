@@ -327,7 +327,7 @@ def test_the_page_of_an_imported_machine(project: Path):
     assert done.returncode == 0, done.stderr
     done = run_module(project, "mkdocs", "build", "-q")
     assert done.returncode == 0, done.stderr
-    page = (project / "site/machines/nvidia-h100-pcie-80-gb/index.html").read_text(encoding="utf-8")
+    page = (project / "site/machines/nvidia-h100-pcie-80gb/index.html").read_text(encoding="utf-8")
     assert "no prediction was written first" in page
     assert "8,125" in page and "pp512+tg128" in page and "imported: llama-bench" in page
     assert "of the memory roof" not in page  # of models nobody described
