@@ -107,6 +107,8 @@ def markdown_row(parts: list[str], header: list[str] | None, line: int, part: in
         if len(parts) < len(header):
             raise NotARow(f"cut short: {len(parts)} of {len(header)} cells" if any(parts[1:]) or len(parts) == 1 else "neither a test nor a rate in it")
         low = [h.lower() for h in header]
+        if sum(h in RATE_NAMES for h in low) > 1:
+            raise NotARow("more than one column of rates: whose is which is not told")
         rate_at = next(i for i, h in enumerate(low) if h in RATE_NAMES)
         named = {COLUMNS.get(h, h): p for h, p in zip(low, parts, strict=False) if h not in ("test", *RATE_NAMES)}
         test, rate = parts[low.index("test")] if "test" in low else "", parts[rate_at]

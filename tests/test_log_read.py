@@ -185,6 +185,11 @@ def test_a_row_that_is_none_is_skipped_for_a_stated_reason(row, why):
     assert [(s.line, s.why) for s in found.skipped] == [(4, why)]
 
 
+def test_two_columns_of_rates_are_not_chosen_between():
+    found = parse("| model | test | t/s | t/s |\n|--|--|--|--|\n| a 1B F16 | pp512 | 1.50 ± 0.1 | 1.60 ± 0.1 |\n")
+    assert not found.rows and [(s.line, "more than one column of rates" in s.why) for s in found.skipped] == [(3, True)]
+
+
 def test_several_files_put_together_are_all_read():
     names = ["csv_2023_cuda_3090ti_old_schema.csv", "DERIVED_md_2026_crlf_bom.txt", "json_2023_cuda_3090ti_old_schema.json", "sql_2025_cuda_4080_schema_test.sql",
              "jsonl_2025_hip_gptoss20b_depth.jsonl", "clock_ollama_generate.json", "md_2026_cpu_phi3_plusminus_ascii_headerless.txt"]  # fmt: skip
