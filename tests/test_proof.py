@@ -213,6 +213,9 @@ def test_rewritten_history_is_caught_by_the_base_branch(kept: Path, monkeypatch:
     commit(kept)
     (line,) = history.problems(kept)
     assert "differs from what was committed in main" in line
+    (kept / "ink/old.yml").rename(kept / "ink/older.yml")
+    assert any(p.startswith("labdata/ink/old.yml: file: was deleted; got nothing, committed in main") for p in history.problems(kept))
+    (kept / "ink/older.yml").rename(kept / "ink/old.yml")
     monkeypatch.setenv("INKLAB_BASE", "forged")
     assert history.problems(kept) == []
     monkeypatch.setenv("INKLAB_BASE", "gone")
@@ -240,8 +243,23 @@ def test_a_run_committed_half_done_may_grow_and_nothing_else(kept: Path):
     commit(kept)
     labdata.write(path, half.model_copy(update={"results": [result(), result(2)]}))
     assert history.problems(kept) == []
-    labdata.write(path, half.model_copy(update={"results": [result(ns=1_000_000_000), result(2)]}))
-    assert "half.yml: file: differs" in history.problems(kept)[0]
+    commit(kept)
+    for forged in ([result(ns=1_000_000_000), result(2)], [result(), result(2, ns=1_000_000_000)], [result()]):
+        labdata.write(path, half.model_copy(update={"results": forged}))
+        assert any("half.yml: file: differs" in p for p in history.problems(kept)), forged
+
+
+def test_a_branch_behind_its_base_is_not_accused(kept: Path):
+    path = kept / f"runs/{MACHINE}/half.yml"
+    half = run(kept, id="half", planned=[OF.label, "more"])
+    labdata.write(path, half)
+    commit(kept)
+    git(kept, "branch", "behind")
+    labdata.write(path, half.model_copy(update={"results": [result(), result(2)]}))
+    labdata.write(kept / "ink/new.yml", ink(id="new"))
+    commit(kept)
+    git(kept, "checkout", "-q", "behind")
+    assert history.problems(kept) == []
 
 
 def test_without_git_nothing_is_refused_for_it(lab: Path):
