@@ -213,13 +213,18 @@ def test_rewritten_history_is_caught_by_the_base_branch(kept: Path, monkeypatch:
     commit(kept)
     (line,) = history.problems(kept)
     assert "differs from what was committed in main" in line
-    (kept / "ink/old.yml").rename(kept / "ink/older.yml")
-    assert any(p.startswith("labdata/ink/old.yml: file: was deleted; got nothing, committed in main") for p in history.problems(kept))
-    (kept / "ink/older.yml").rename(kept / "ink/old.yml")
     monkeypatch.setenv("INKLAB_BASE", "forged")
     assert history.problems(kept) == []
     monkeypatch.setenv("INKLAB_BASE", "gone")
     assert history.problems(kept)[0].startswith("INKLAB_BASE: no such branch or commit here; got 'gone'")
+
+
+def test_a_run_left_out_of_a_rewritten_history_is_missed(kept: Path):
+    git(kept, "checkout", "-q", "--orphan", "forged")
+    (kept / f"runs/{MACHINE}/r.yml").unlink()
+    commit(kept)
+    (line,) = history.problems(kept)
+    assert line.startswith(f"labdata/runs/{MACHINE}/r.yml: file: was deleted; got nothing, committed in main;")
 
 
 def test_ink_committed_after_its_run_is_named(kept: Path):
