@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ CURE = "git checkout {commit} -- {path} restores it; what is wrong is withdrawn 
 
 
 @dataclass(frozen=True)
-class First:
-    """A file as it was first committed."""
+class Version:
+    """A version of a file, as committed."""
 
     commit: str
     age: int  # commits before this one in the history
@@ -43,36 +44,54 @@ def head(root: Path) -> str | None:
     return (git(root, "rev-parse", "HEAD") or "").strip() or None
 
 
-def firsts(root: Path, folders: tuple[str, ...] = FOLDERS, merged: bool = False) -> dict[str, First]:
-    """Every ink, run and raw file the history ever held, by its place below labdata, as it was first committed.
+def _log(root: Path, folders: tuple[str, ...], merged: bool) -> Iterator[tuple[str, Version]]:
+    """Every version of every file of some folders, oldest first: (place below labdata, where and what).
 
     Args:
         merged: a branch that was merged counts as its merge, whatever it did to its own files before
     """
-    text = git(root, "log", "--reverse", "--topo-order", "-m", "--diff-filter=A", "--raw", "--no-renames", "--no-abbrev", "--relative",
+    text = git(root, "log", "--reverse", "--topo-order", "-m", "--diff-filter=AM", "--raw", "--no-renames", "--no-abbrev", "--relative",
                *(["--first-parent"] if merged else []), "--format=commit %H", "--", *folders)  # fmt: skip
-    found: dict[str, First] = {}
     commit, age = "", 0
     for line in (text or "").splitlines():
         if line.startswith("commit "):
             commit, age = line[7:], age + 1
         elif line.startswith(":"):
             facts, _, path = line.partition("\t")
-            found.setdefault(path, First(commit, age, facts.split()[3]))
+            yield path, Version(commit, age, facts.split()[3])
+
+
+def firsts(root: Path) -> dict[str, Version]:
+    """Every ink and run file the history ever held, by its place below labdata, as it was first committed."""
+    found: dict[str, Version] = {}
+    for path, version in _log(root, ("ink", "runs"), merged=False):
+        found.setdefault(path, version)
     return found
 
 
-def base(root: Path) -> tuple[str, dict[str, str]]:
-    """The base branch and the blob of each of its ink, run and raw files; nothing where there is none.
+def _tree(root: Path, commit: str) -> dict[str, str] | None:
+    """The blob of each ink, run and raw file of a commit; None: no such commit."""
+    text = git(root, "ls-tree", "-r", commit, "--", *FOLDERS)
+    if text is None:
+        return None
+    entries = (line.partition("\t") for line in text.splitlines())
+    return {path: facts.split()[2] for facts, _, path in entries}
 
-    INKLAB_BASE names it; otherwise origin/HEAD, origin/main, main or master, the first there is.
+
+def base(root: Path) -> tuple[str, dict[str, str]]:
+    """The base branch and the blobs of its files, those left out in which this branch is merely behind it.
+
+    INKLAB_BASE names it; otherwise origin/HEAD, origin/main, main or master, the first there is; ("", {}) where there is none.
     """
     names = [os.environ["INKLAB_BASE"]] if os.environ.get("INKLAB_BASE") else ["origin/HEAD", "origin/main", "main", "master"]
     for name in names:
-        text = git(root, "ls-tree", "-r", name, "--", *FOLDERS)
-        if text is not None:
-            entries = (line.partition("\t") for line in text.splitlines())
-            return name, {path: facts.split()[2] for facts, _, path in entries}
+        there = _tree(root, name)
+        if there is not None:
+            fork = _tree(root, (git(root, "merge-base", "HEAD", name) or "").strip() or "none")
+            here = _tree(root, "HEAD")
+            if fork is None or here is None:  # no history in common, so nothing is merely behind
+                return name, there
+            return name, {path: blob for path, blob in there.items() if path in here and here[path] != fork.get(path)}
     return "", {}
 
 
@@ -96,27 +115,27 @@ def _grown(old: str, new: str) -> bool:
 
 
 def _same(root: Path, path: str, blob: str, data: bytes) -> bool:
-    """Whether a file is what git has, or either is the other half done."""
+    """Whether a file is what git has, or a run that was half done then."""
     if _blob(data, blob) == blob:
         return True
-    there, here = git(root, "cat-file", "blob", blob) or "", data.decode(errors="replace")
-    return path.startswith("runs/") and (_grown(there, here) or _grown(here, there))
+    return path.startswith("runs/") and _grown(git(root, "cat-file", "blob", blob) or "", data.decode(errors="replace"))
 
 
 def problems(root: Path) -> list[str]:
-    """Ink, runs and raw files that were edited or deleted since they were first committed, and ink committed after its run."""
-    if not git(root, "ls-files", "--", *FOLDERS):
+    """Ink, runs and raw files that were edited or deleted after they were committed."""
+    if head(root) is None:
         return []
-    # A raw file may be put right on its branch until it is merged; ink and runs are dry from their first commit.
-    remembered = firsts(root, ("ink", "runs")) | firsts(root, ("raw",), merged=True)
     branch, there = base(root)
     asked = os.environ.get("INKLAB_BASE")
     if asked and not branch:
         return [f"INKLAB_BASE: no such branch or commit here; got {asked!r}; git fetch brings it, or leave it unset"]
-    versions = {path: {f.blob: f.commit[:12]} for path, f in remembered.items()}
+    versions: dict[str, dict[str, str]] = {}
+    # A raw file may be put right on its branch until it is merged; ink and runs are dry from their first commit.
+    for folders, merged in ((("ink", "runs"), False), (("raw",), True)):
+        for path, version in _log(root, folders, merged):
+            versions.setdefault(path, {}).setdefault(version.blob, version.commit[:12])
     for path, blob in there.items():
-        if path in versions or (root / path).exists():  # what the base alone has is not deleted here
-            versions.setdefault(path, {}).setdefault(blob, branch)
+        versions.setdefault(path, {}).setdefault(blob, branch)
     found = []
     for path, known in sorted(versions.items()):
         if path.endswith(".open.yml") or not path.startswith("raw/") and not path.endswith(".yml"):
@@ -144,7 +163,7 @@ def late(lab: Any, root: Path) -> list[str]:
     return found
 
 
-def order(remembered: dict[str, First], run: Run) -> str:
+def order(remembered: dict[str, Version], run: Run) -> str:
     """Which of a run and its ink git has first, in words; empty where it does not say."""
     ran = remembered.get(f"runs/{run.machine}/{run.id}.yml")
     inked = remembered.get(f"ink/{run.ink.id}.yml") if run.ink else None

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from macros import compare
 from macros.compare import Measured, Score
-from macros.history import First
+from macros.history import Version
 from macros.inks import Prediction, Target
 from macros.labdata import Lab, LabError
 from macros.records import Result, Run
@@ -52,7 +52,7 @@ class Book:
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    firsts: dict[str, First] = field(default_factory=dict)
+    firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
     source: str = ""
 

@@ -44,8 +44,8 @@ is the SHA-256 of all above it, and each run holds the SHA-256 of its ink. What 
 from another hand, has its hash in `<name>.seal.yml` beside it, which says when and why it was sealed later
 (`BECAUSE="…" python -m bench seal FILE`). A wrong ink or run stays and is withdrawn by `<name>.withdrawn.yml`
 (`BECAUSE="…" python -m bench withdraw FILE`): it counts no more, and the page says so and why. Where there is a git
-history, `make check` and the build also compare every ink, run and raw file with its first commit and with
-the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`).
+history, `make check` and the build also compare every ink, run and raw file with all its committed versions and
+with the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`); only a run that was half done may have grown.
 
 The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """

@@ -219,6 +219,14 @@ def test_rewritten_history_is_caught_by_the_base_branch(kept: Path, monkeypatch:
     assert history.problems(kept)[0].startswith("INKLAB_BASE: no such branch or commit here; got 'gone'")
 
 
+def test_a_run_left_out_of_a_rewritten_history_is_missed(kept: Path):
+    git(kept, "checkout", "-q", "--orphan", "forged")
+    (kept / f"runs/{MACHINE}/r.yml").unlink()
+    commit(kept)
+    (line,) = history.problems(kept)
+    assert line.startswith(f"labdata/runs/{MACHINE}/r.yml: file: was deleted; got nothing, committed in main;")
+
+
 def test_ink_committed_after_its_run_is_named(kept: Path):
     labdata.write(kept / "ink/j.yml", ink(id="j"))
     late = run(kept, id="s", ink=InkRef(id="j", sha256=seals.sha256(kept / "ink/j.yml")))
@@ -240,8 +248,23 @@ def test_a_run_committed_half_done_may_grow_and_nothing_else(kept: Path):
     commit(kept)
     labdata.write(path, half.model_copy(update={"results": [result(), result(2)]}))
     assert history.problems(kept) == []
-    labdata.write(path, half.model_copy(update={"results": [result(ns=1_000_000_000), result(2)]}))
-    assert "half.yml: file: differs" in history.problems(kept)[0]
+    commit(kept)
+    for forged in ([result(ns=1_000_000_000), result(2)], [result(), result(2, ns=1_000_000_000)], [result()]):
+        labdata.write(path, half.model_copy(update={"results": forged}))
+        assert any("half.yml: file: differs" in p for p in history.problems(kept)), forged
+
+
+def test_a_branch_behind_its_base_is_not_accused(kept: Path):
+    path = kept / f"runs/{MACHINE}/half.yml"
+    half = run(kept, id="half", planned=[OF.label, "more"])
+    labdata.write(path, half)
+    commit(kept)
+    git(kept, "branch", "behind")
+    labdata.write(path, half.model_copy(update={"results": [result(), result(2)]}))
+    labdata.write(kept / "ink/new.yml", ink(id="new"))
+    commit(kept)
+    git(kept, "checkout", "-q", "behind")
+    assert history.problems(kept) == []
 
 
 def test_without_git_nothing_is_refused_for_it(lab: Path):
