@@ -59,3 +59,44 @@ def test_dims_survive_the_document(file: SeenFile):
 def test_an_unknown_file_names_the_known():
     with pytest.raises(labdata.LabError, match="no such file; got 'gpt-6'; known: deepseek-r1-q8_0"):
         LAB.file("gpt-6")
+
+
+def book():
+    from macros.narrative import Book
+
+    made = Book(LAB, days=[])
+    made.turn_to("architectures/")
+    return made
+
+
+def test_the_tables_show_a_row_each_with_source_and_csv():
+    from macros import file_tables
+
+    made = book()
+    rows = architectures.caches(FILES)
+    html = file_tables.compared_table(made, rows, "caches", "Caches")
+    assert html.count("<tr>") == len(rows) + 1
+    assert "https://github.com/ggml-org/llama.cpp/pull/9126" in html and "263.50" in html
+    csv = made.files["data/architectures-caches.csv"]
+    assert len(csv.splitlines()) == len(rows) + 1
+    known = file_tables.known_table(made, "known", "Known")
+    assert all(f"<code>{name}</code>" in known for name in ("falcon-h1", "gpt-oss", "deepseek2"))
+
+
+def test_batches_that_do_not_fit_get_no_rate():
+    from macros import file_tables
+
+    html = file_tables.batch_table(book(), [LAB.file("gemma-3-27b-q4_k_m")], "apple-m4-24gb", [1, 64], 512, "batch", "Batches")
+    # 120e9 B/s over 15.404 GiB of weights and 768 cells x 62 layers x 2 x 16 x 128 x 2 B of cache
+    assert 120e9 / (15.404 * 2**30 + 768 * 62 * 8192) == pytest.approx(7.09, abs=0.005)
+    assert ">7.09<" in html
+    assert html.count("does not fit") == 1
+
+
+def test_a_sentence_takes_its_bytes_from_the_file():
+    from macros import file_tables
+
+    view = file_tables.FileView(LAB.file("gpt-oss-20b-mxfp4"))
+    assert "830" in str(view.read("kv", 32768)) and "1,623" in str(view.read("kv", 32768, full=True))
+    scout = file_tables.FileView(LAB.file("llama-4-scout"))
+    assert scout.stored().n == pytest.approx(107.77, rel=1e-3) and scout.active().n == pytest.approx(17, rel=0.06)
