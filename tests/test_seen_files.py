@@ -100,3 +100,31 @@ def test_a_sentence_takes_its_bytes_from_the_file():
     assert "830" in str(view.read("kv", 32768)) and "1,623" in str(view.read("kv", 32768, full=True))
     scout = file_tables.FileView(LAB.file("llama-4-scout"))
     assert scout.stored().n == pytest.approx(107.77, rel=1e-3) and scout.active().n == pytest.approx(17, rel=0.06)
+
+
+def card_of(name: str) -> Model:
+    file = LAB.file(name)
+    return Model(schema=1, id=name, name=name, quant=file.mix or "F16", weights="published", hf=None, shape=file.shape,
+                 sources={file.shape.source: Source(title="config", kind="published", note="config.json")})  # fmt: skip
+
+
+def test_the_napkin_counts_the_experts_of_one_token_and_stops_at_the_window():
+    from macros import predict
+
+    machine, oss = LAB.machines["apple-m4-24gb"], card_of("gpt-oss-20b-mxfp4")
+    # 24 layers x 32 experts x (3 x 2880 x 2880 x 17/32 B + 3 x 2880 x 4 B of biases); 28 of 32 stay unread
+    experts = 24 * 32 * (3 * 2880 * 2880 * 17 / 32 + 3 * 2880 * 4)
+    assert predict.token_bytes(oss) == pytest.approx(oss.file_bytes() - experts * 28 / 32)
+    assert predict.decode_ceiling_tok_s(machine, oss) == pytest.approx(120e9 / (oss.file_bytes() - experts * 28 / 32))
+    # 12 layers see all 10,000 tokens, 12 see 128: 2 x 8 x 64 x 2 B each
+    assert predict.step_bytes(oss, 10_000) - predict.token_bytes(oss) == 12 * 2048 * (10_000 + 128)
+    assert predict.token_params(oss) == pytest.approx(20.915e9 - 24 * 28 * 3 * 2880 * 2880, rel=1e-3)
+    dense = LAB.models["qwen3-8b-q4_k_m"]
+    assert predict.token_bytes(dense) == dense.file_bytes() and predict.token_params(dense) == dense.param_count()
+
+
+def test_a_recurrent_model_is_as_quick_at_every_depth():
+    from macros import predict
+
+    mamba = card_of("mamba-codestral-7b")
+    assert predict.decode_depth_ratio(mamba, 100_000) == 1 == predict.prefill_depth_ratio(mamba, 100_000)
