@@ -29,17 +29,15 @@ def compared_table(book: Book, rows: list[Compared], id: str, caption: str) -> s
         cells.append({
             "file": Markup('<a href="{}">{}</a>').format(source.url, name) if source.url else name,
             "arch": r.file.shape.arch,
-            "what": r.what,
-            "setting": r.setting or "as printed",
+            "what": f"{r.what} [{r.unit}]" + (f", {r.setting}" if r.setting else ""),
             "printed": number(r.printed, decimals),
             "computed": number(r.computed, decimals),
-            "unit": r.unit,
             "apart": percent(r.apart, how="computed ÷ printed − 1", decimals=2).text,
         })  # fmt: skip
     columns = [
-        Column("file", "File"), Column("arch", "Architecture"), Column("what", "What"), Column("setting", "Setting"),
+        Column("file", "File"), Column("arch", "Architecture"), Column("what", "What"),
         Column("printed", "Printed", "right", "measured"), Column("computed", "Computed", "right", "predicted"),
-        Column("unit", "Unit"), Column("apart", "Apart", "right"),
+        Column("apart", "Apart", "right"),
     ]  # fmt: skip
     frame = pd.DataFrame([{"file": r.file.id, "arch": r.file.shape.arch, "what": r.what, "setting": r.setting,
                            "printed": r.printed, "computed": r.computed, "unit": r.unit,

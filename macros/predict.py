@@ -20,16 +20,30 @@ def kv_token_bytes(model: Model) -> float:
     return work.kv_token_bytes(model.structure())
 
 
+def token_bytes(model: Model) -> float:
+    """First-order weight bytes a token reads: the file, without the experts it is not routed to [B]."""
+    return model.file_bytes() - work.idle_experts(model.structure())[0]
+
+
+def token_params(model: Model) -> float:
+    """First-order parameters a token meets: all, but the experts it is not routed to."""
+    return model.param_count() - work.idle_experts(model.structure())[1]
+
+
+def step_bytes(model: Model, depth_tokens: float = 0) -> float:
+    """First-order bytes a decode step reads at a depth [B]."""
+    return token_bytes(model) + work.kv_read_bytes(model.structure(), depth_tokens)
+
+
 def decode_ceiling_tok_s(machine: Machine, model: Model, depth_tokens: float = 0) -> float:
     """First-order decode ceiling of a machine for a model at a depth [tok/s]."""
-    read = roofline.step_bytes(model.file_bytes(), depth_tokens, kv_token_bytes(model))
-    return roofline.decode_ceiling_tok_s(machine.specs.memory_bandwidth.si, read)
+    return roofline.decode_ceiling_tok_s(machine.specs.memory_bandwidth.si, step_bytes(model, depth_tokens))
 
 
 def prefill_ceiling_tok_s(machine: Machine, model: Model) -> float | None:
     """First-order prefill ceiling [tok/s]; None where no compute roof is known."""
     peak = machine.specs.peak_compute
-    return roofline.prefill_ceiling_tok_s(peak.si, model.param_count()) if peak else None
+    return roofline.prefill_ceiling_tok_s(peak.si, token_params(model)) if peak else None
 
 
 def prefill_depth_ratio(model: Model, depth_tokens: float) -> float:
@@ -37,14 +51,14 @@ def prefill_depth_ratio(model: Model, depth_tokens: float) -> float:
 
     Ignores: attention within the prompt itself, in both.
     """
-    weights = 2 * model.param_count()
-    attention = work.attention_flops_per_cell(model.structure()) * depth_tokens
+    weights = 2 * token_params(model)
+    attention = work.attention_flops_per_token(model.structure(), depth_tokens)
     return weights / (weights + attention)
 
 
 def decode_depth_ratio(model: Model, depth_tokens: float) -> float:
     """First-order decode rate at a depth over the rate at depth 0 (fraction)."""
-    return roofline.depth_ratio(model.file_bytes(), depth_tokens, kv_token_bytes(model))
+    return token_bytes(model) / step_bytes(model, depth_tokens)
 
 
 def _digits(value: float, n: int = 4) -> float:
@@ -59,7 +73,9 @@ def _spec(name: str, quantity: Quantity, machine: Machine) -> Input:
 
 def _size(model: Model) -> Input:
     how = "published" if model.file_size else "sum of the tensor table"
-    return Input(name=f"bytes of {model.id}", value=_digits(model.file_bytes() / 1e9, 6), unit="GB", source=how)
+    size = token_bytes(model)
+    name = f"bytes of {model.id}" + (", experts of one token" if size < model.file_bytes() else "")
+    return Input(name=name, value=_digits(size / 1e9, 6), unit="GB", source=how)
 
 
 def derive(machine: Machine, models: dict[str, Model], targets: list[Target], cpu_control: set[str]) -> list[Prediction]:
@@ -120,7 +136,7 @@ def _depth(model: Model, of: Target, decode: bool, what: str) -> tuple[str, floa
         why = "the KV cache is read beside the weights"
         return words, decode_depth_ratio(model, of.depth), "W / (W + d x KV)", why, [_size(model), kv]
     why = "attention is computed beside the weights"
-    inputs = [Input(name="parameters", value=model.param_count(), unit="params", source="tensor table")]
+    inputs = [Input(name="parameters", value=token_params(model), unit="params", source="tensor table")]
     return words, prefill_depth_ratio(model, of.depth), "2P / (2P + 4 x L x H x D x d)", why, inputs
 
 
@@ -128,7 +144,7 @@ def _format(model: Model, reference: Model, decode: bool, what: str) -> tuple[st
     words = f"{what}, {model.quant} over {reference.quant}"
     if decode:
         why = "decode reads the file, so rates go as file sizes"
-        value = reference.file_bytes() / model.file_bytes()
+        value = token_bytes(reference) / token_bytes(model)
         return words, value, "W(reference) / W", why, [_size(reference), _size(model)]
     return words, 1.0, "1", "FLOPs do not care how weights are stored", []
 
@@ -146,7 +162,7 @@ def _roof(machine: Machine, model: Model, of: Target, decode: bool, name: str, w
             return []
         roof, formula = known, "F / 2P"
         inputs = [_spec(f"peak {peak.precision}", peak, machine),
-                  Input(name="parameters", value=model.param_count(), unit="params", source="tensor table")]
+                  Input(name="parameters", value=token_params(model), unit="params", source="tensor table")]
         why = "2 FLOPs per parameter and token"
     low, high = (_digits(roof * share) for share in RULE_OF_THUMB)
     return [
@@ -162,7 +178,7 @@ def exact_decode_bytes(model: Model, depth_tokens: int = 0, n_gen: int = 0) -> f
     step = work.decode(model.structure(), depth_tokens, n_gen or 1)
     if n_gen:
         return step.n_bytes
-    return step.n_bytes - step.bytes_by_group["kv"] + depth_tokens * kv_token_bytes(model)
+    return step.n_bytes - step.bytes_by_group["kv"] + work.kv_read_bytes(model.structure(), depth_tokens)
 
 
 def exact_prefill_flops_per_token(model: Model, n_prompt: int, depth_tokens: int = 0) -> float:

@@ -12,7 +12,7 @@ from macros.cards import Machine
 from macros.compare import Measured, Score, rate
 from macros.labdata import Lab, LabError
 from macros.records import IMPORTED, Check, Result, Run
-from macros.roofline import achieved_bandwidth_bytes_s, step_bytes
+from macros.roofline import achieved_bandwidth_bytes_s
 
 RESAMPLES = 4000  # of a check's pairs
 
@@ -135,7 +135,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
             {
                 "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
-                "step_bytes": step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card)),
+                "step_bytes": predict.step_bytes(card, r.depth),
                 "measured_tok_s": m.mean,
                 "sigma_tok_s": m.sigma,
                 "predicted_tok_s": predicted,
@@ -166,7 +166,7 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
         card, m = lab.models[r.model], rate(r)
         if m is None:
             continue
-        read = step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card))
+        read = predict.step_bytes(card, r.depth)
         achieved = achieved_bandwidth_bytes_s(m.mean, read)
         roof = lab.machines[run.machine].specs.memory_bandwidth.si
         rows.append({"label": label, "achieved_gb_s": achieved / 1e9, "roof_gb_s": roof / 1e9, "share": achieved / roof})
@@ -213,7 +213,7 @@ def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
             first = m.mean / predict.decode_ceiling_tok_s(machine, card)
             exact = m.mean * predict.exact_decode_bytes(card) / machine.specs.memory_bandwidth.si
         elif peak:
-            first = m.mean * 2 * card.param_count() / peak.si
+            first = m.mean * 2 * predict.token_params(card) / peak.si
             exact = m.mean * predict.exact_prefill_flops_per_token(card, r.n_prompt) / peak.si
         else:
             first = exact = math.nan

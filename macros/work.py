@@ -182,9 +182,25 @@ def kv_token_bytes(model: Structure, cache: Cache = Cache()) -> float:
     return sum(layer.count * cell_bytes(layer, cache) for layer in model.layers if layer.own)
 
 
-def attention_flops_per_cell(model: Structure) -> float:
-    """Attention FLOPs of one token for each token it sees, while no window is full [FLOP]."""
-    return sum(layer.count * 2 * layer.n_head * (layer.k_dim + layer.v_dim) for layer in model.layers)
+def kv_read_bytes(model: Structure, depth_tokens: float, cache: Cache = Cache()) -> float:
+    """KV cache a token reads at a depth, to first order: no padding, no token of its own [B]."""
+    return sum(x.count * min(depth_tokens, x.window or math.inf) * cell_bytes(x, cache) for x in model.layers)
+
+
+def attention_flops_per_token(model: Structure, depth_tokens: float) -> float:
+    """Attention FLOPs of one token at a depth, to first order [FLOP]."""
+    return sum(x.count * min(depth_tokens, x.window or math.inf) * 2 * x.n_head * (x.k_dim + x.v_dim) for x in model.layers)
+
+
+def idle_experts(model: Structure) -> tuple[float, float]:
+    """Bytes and parameters of the experts a token is not routed to [B, params].
+
+    >>> idle_experts(structure(Shape("llama", 1, 8, 8, 8, 1, 1, 8, tied=True), []))
+    (0.0, 0.0)
+    """
+    share = 1 - model.n_expert_used / model.n_expert if model.n_expert else 0.0
+    experts = [w for w in model.weights if w.role == "experts"]
+    return share * sum(w.n_bytes for w in experts), share * sum(w.params for w in experts)
 
 
 def _type(name: str) -> str:

@@ -24,6 +24,7 @@ from test_gguf_sources import gguf_bytes  # noqa: E402
 
 from macros import memory, work  # noqa: E402
 from macros.gguf_header import read_header  # noqa: E402
+from macros.layouts import LAYOUTS  # noqa: E402
 from macros.recipes import recipe  # noqa: E402
 from macros.shapes import Shape  # noqa: E402
 
@@ -131,6 +132,10 @@ def write(path: Path, case: Case) -> None:
     with path.open("wb") as file:
         file.write(head)
         file.truncate(len(head) + size)
+
+
+def test_every_layout_has_a_case():
+    assert set(LAYOUTS) == {one.shape.arch for one in CASES.values()}
 
 
 class GgmlTensor(ctypes.Structure):
