@@ -4,7 +4,7 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET
 
 define pass
 ifneq ($$(origin $(1)),undefined)

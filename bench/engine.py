@@ -59,6 +59,20 @@ class EngineFailed(Exception):
     """The test ended without all its samples; the message is one line."""
 
 
+def installed() -> dict:
+    """What the installed engine is and whether it sees a GPU, asked in a child process: python, build, gpu.
+
+    Raises:
+        EngineFailed: it is not installed or does not load.
+    """
+    code = ("import json, llama_cpp as l; l.llama_backend_init(); print(json.dumps({'python': l.__version__, "
+            "'build': l.llama_version().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise EngineFailed((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def run(
     job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None
 ) -> Outcome:
@@ -115,10 +129,10 @@ def run(
         return Outcome(samples_ns, facts)
     if overran.is_set():
         raise EngineFailed(f"took longer than {timeout_s:g} s")
-    raise EngineFailed(reason or _why(code, said))
+    raise EngineFailed(reason or why(code, said))
 
 
-def _why(code: int, stderr: str) -> str:
+def why(code: int, stderr: str) -> str:
     """One line for a child that ended without saying why itself."""
     if code == -signal.SIGKILL:
         return "killed (SIGKILL), most likely by the out-of-memory killer"

@@ -174,6 +174,13 @@ def default_threads(host: Host) -> int:
     return max(1, min(cores, host.usable_cpus or cores))
 
 
+def core_counts(host: Host) -> dict[str, int]:
+    """Cores by the kinds a plan may name; those of one kind are all performance cores."""
+    logical = host.logical_cores or 1
+    physical = host.physical_cores or logical
+    return {"performance": default_threads(host), "physical": physical, "logical": logical}
+
+
 def _bare(name: str) -> str:
     """An NVIDIA name without the brand, which older drivers leave out."""
     return name.removeprefix("NVIDIA ").strip().lower()

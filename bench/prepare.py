@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import host as hosts
-from bench import hub, probe, weights
+from bench import hub, plan, probe, weights
 from bench.host import Host
 from bench.plan import PlanError, Test
 from macros import gguf_header, labdata, predict
@@ -181,7 +181,7 @@ def ink(lab: Lab, machine: Machine, ident: str, profile: str, tests: list[Test],
     """Write the derived ink of a plan, before anything runs."""
     models = {c.id: c for c in cards.values()}
     control = {t.target.experiment for t in tests if t.cpu_control}
-    predictions = predict.derive(machine, models, [t.target for t in tests], control)
+    predictions = predict.derive(machine, models, [t.target for t in tests], control, plan.kv_types(tests))
     document = Ink(
         schema=1, id=ident, title=f"What {machine.name} should do, plan {profile}", machine=machine.id, author="derived",
         written_at=datetime.now(UTC).replace(microsecond=0), predictions=predictions,

@@ -52,9 +52,12 @@ class _Dumper(yaml.SafeDumper):
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         return super().increase_indent(flow, False)
 
+    def ignore_aliases(self, data: object) -> bool:
+        return True  # a moment named twice is written twice, not as a reference
+
 
 def _inline(dumper: yaml.SafeDumper, items: list) -> yaml.Node:
-    scalars = all(isinstance(i, (int, float)) for i in items)
+    scalars = all(i is None or isinstance(i, (int, float)) for i in items)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=bool(items) and scalars)
 
 

@@ -123,7 +123,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
             {
                 "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
-                "step_bytes": step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card)),
+                "step_bytes": step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card, r.kv_types)),
                 "measured_tok_s": m.mean,
                 "sigma_tok_s": m.sigma,
                 "predicted_tok_s": predicted,
@@ -138,7 +138,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
 def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[float, float]:
     """Ratio to depth 0 (fraction) and roof [tok/s] at a result's depth."""
     if r.n_gen:
-        return predict.decode_depth_ratio(card, r.depth), predict.decode_ceiling_tok_s(machine, card, r.depth)
+        return predict.decode_depth_ratio(card, r.depth, r.kv_types), predict.decode_ceiling_tok_s(machine, card, r.depth, r.kv_types)
     ratio = predict.prefill_depth_ratio(card, r.depth)
     roof = predict.prefill_ceiling_tok_s(machine, card)
     return ratio, roof * ratio if roof else math.nan
@@ -154,7 +154,7 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
         card, m = lab.models[r.model], rate(r)
         if m is None:
             continue
-        read = step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card))
+        read = step_bytes(card.file_bytes(), r.depth, predict.kv_token_bytes(card, r.kv_types))
         achieved = achieved_bandwidth_bytes_s(m.mean, read)
         roof = lab.machines[run.machine].specs.memory_bandwidth.si
         rows.append({"label": label, "achieved_gb_s": achieved / 1e9, "roof_gb_s": roof / 1e9, "share": achieved / roof})
