@@ -4,7 +4,7 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench site serve check test lock schema clean clean-all help
+.PHONY: all bench parity site serve check test lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -36,6 +36,10 @@ all: bench site ## bench this machine, build the site, show predicted against me
 bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= BACKEND=
 	@$(SETUP) bench
 	@$(RUN) -m bench run
+
+parity: ## the in-process engine against a real llama-bench (LLAMA_BENCH=, PATH, or built here): PAIRS=8 REPS=3 MODEL= SHAPE= THREADS= NGL=
+	@$(SETUP) test
+	@$(RUN) -m bench parity
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site

@@ -31,11 +31,14 @@ def main(argv: list[str] | None = None) -> int:
     report = commands.add_parser("report", help="predicted against measured, newest run")
     report.add_argument("--machine")
     commands.add_parser("check", help="check all of labdata/")
+    commands.add_parser("parity", help="the in-process engine against a real llama-bench, in interleaved pairs")
     args = vars(parser.parse_args(argv))
     command = args.pop("command")
     try:
         if command == "run":
             return _run(args)
+        if command == "parity":
+            return _parity()
         return _report(args["machine"]) if command == "report" else _check()
     except KeyboardInterrupt:
         print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
@@ -50,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 # By name, so that `check` and `report` load without the bench's own packages.
-_EXPECTED = {"OptionError", "PlanError", "ProbeFailed"}
+_EXPECTED = {"EngineFailed", "NoLlamaBench", "OptionError", "PlanError", "ProbeFailed", "SetupError"}
 
 
 def _check() -> int:
@@ -60,6 +63,13 @@ def _check() -> int:
     for profile in plan.profiles():
         plan.read(profile)
     print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; nothing wrong.")
+    return 0
+
+
+def _parity() -> int:
+    from bench import commands
+
+    commands.run_parity(print, _weights_progress)
     return 0
 
 

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,9 +74,13 @@ def installed() -> dict:
 
 
 def run(
-    job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None
-) -> Outcome:
+    job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Outcome:  # fmt: skip
     """Run one test in a child process, which ends when this call or this process does.
+
+    Args:
+        env: variables to set for it
 
     Raises:
         EngineFailed: the child crashed, was killed, overran, or llama.cpp refused.
@@ -92,6 +96,7 @@ def run(
         subprocess.Popen(
             [sys.executable, "-m", "bench.engine"],
             cwd=Path(__file__).resolve().parents[1],
+            env={**os.environ, **(env or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import engine, llama_bench, weights
+from bench import engine, llama_bench
 from bench.engine import EngineFailed, Job, Outcome
 from bench.plan import PlanError
 from macros import records
-from macros.work import Shape
 
 VERSION = "0.1.0"
-TINY = Shape("qwen3", 2, 256, 512, 1024, 4, 2, 64, tied=True)  # 1 MB: for asking, not for timing
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def in_process() -> Instrument:
 def installed_llama_bench(cache: Path) -> Instrument:
     """The llama-bench of LLAMA_BENCH= or PATH."""
     try:
-        found = llama_bench.identify(llama_bench.find(), weights.ensure(cache, "tiny", TINY, "Q4_K_M"))
+        found = llama_bench.identify(llama_bench.find(), cache)
     except llama_bench.NoLlamaBench as error:
         raise PlanError(str(error)) from None
     record = records.Instrument(name="llama-bench", version=found.build, engine="llama.cpp", engine_version=f"llama.cpp {found.build}")

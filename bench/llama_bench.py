@@ -17,10 +17,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import weights
 from bench.engine import EngineFailed, Job, Outcome, why
+from macros.work import Shape
 
 BACKENDS = {"MTL": "Metal"}  # ggml's short name
 NO_GPU = ("", "BLAS", "CPU", "RPC", "ZenDNN")
+TINY = Shape("qwen3", 2, 256, 512, 1024, 4, 2, 64, tied=True)  # 1 MB: for asking, not for timing
 NEEDED = ("-d,", "jsonl")  # April 2025 brought depth; jsonl is older
 # Ends llama-bench when this process does, however that happens, and passes its end on.
 GUARD = """
@@ -91,8 +94,11 @@ def find(env: Mapping[str, str] = os.environ) -> Path:
     return Path(path).absolute()
 
 
-def identify(path: Path, tiny: Path) -> LlamaBench:
+def identify(path: Path, cache: Path) -> LlamaBench:
     """A binary with its build, asked by a test on a very small model: not every build has --version.
+
+    Args:
+        cache: folder for that model
 
     Raises:
         NoLlamaBench: not llama-bench, too old, or it does not run.
@@ -103,6 +109,7 @@ def identify(path: Path, tiny: Path) -> LlamaBench:
     missing = [flag.strip(",") for flag in NEEDED if flag not in text]
     if missing:
         raise NoLlamaBench(f"LLAMA_BENCH: too old; {path.name} knows no {' and no '.join(missing)}; a build of April 2025 or later does")
+    tiny = weights.ensure(cache, "tiny", TINY, "Q4_K_M")
     job = Job(model_path=str(tiny), n_prompt=1, n_gen=0, n_threads=1, n_gpu_layers=-1, reps=1)
     try:
         row = _row([str(path), *LlamaBench(path, text, "", "").arguments(job)], job, None)

@@ -5,6 +5,7 @@ The ink is what is scored; `macros.work` explains afterwards what the napkin lef
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -22,9 +23,9 @@ F16 = ("f16", "f16")
 
 
 def kv_token_bytes(model: Model, types: tuple[str, str] = F16) -> float:
-    """KV cache one token adds, keys and values of these types [B]."""
+    """KV cache one token adds, keys and values of these types [B]; NaN where a fork's type is not known here."""
     s = model.dims
-    mean = sum(n_bytes / n for n, n_bytes in (work.BLOCKS[t.upper()] for t in types)) / 2
+    mean = sum(n_bytes / n for n, n_bytes in (work.BLOCKS.get(t.upper(), (1, math.nan)) for t in types)) / 2
     return roofline.kv_bytes_per_token(s.n_layer, s.n_head_kv, s.head_dim, mean)
 
 

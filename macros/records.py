@@ -109,8 +109,8 @@ class Result(Strict):
 
     @property
     def kv_types(self) -> tuple[str, str]:
-        """Types of the key and the value cache."""
-        return self.type_k, self.type_v
+        """Types of the key and the value cache; llama.cpp's default where they were not told."""
+        return self.type_k or "f16", self.type_v or "f16"
 
     @property
     def target(self) -> Target:
