@@ -26,6 +26,7 @@ def define_env(env: Any) -> None:
         labdata,
         mathml,
         narrative,
+        noise,
         pages,
         predict,
         roofline,
@@ -124,6 +125,10 @@ def define_env(env: Any) -> None:
         return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date}
 
     @env.macro
+    def parity_checks() -> list[str]:
+        return sorted((name for name in lab.checks if name.startswith("parity-")), reverse=True)
+
+    @env.macro
     def check_rows(name: str) -> list[dict]:
         return rows.check(lab.get("checks", name)).to_dict("records")
 
@@ -140,6 +145,9 @@ def define_env(env: Any) -> None:
             "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
             "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],
             "busy_load": values.percent(compare.BUSY_LOAD, "spec", 0),
+            "stolen": values.percent(compare.STOLEN, "spec", 0),
+            "alpha": values.percent(noise.ALPHA, "spec", 0),
+            "matters": values.percent(noise.MATTERS, "spec", 0),
         }
 
     @env.macro
