@@ -4,7 +4,7 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS PROMPT TOKENS LENGTHS
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench parity site serve check test lock schema clean clean-all help
+.PHONY: all bench parity chat ttft site serve check test lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -40,6 +40,14 @@ bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= T
 parity: ## the in-process engine against a real llama-bench (LLAMA_BENCH=, PATH, or built here): PAIRS=8 REPS=3 MODEL= SHAPE= THREADS= NGL=
 	@$(SETUP) test
 	@$(RUN) -m bench parity
+
+chat: ## talk to the model once, time to first token and stream rate live: MODEL= PROMPT= TOKENS=128 SHAPE= THREADS= NGL=
+	@$(SETUP) bench
+	@$(RUN) -m bench chat
+
+ttft: ## record time to first token for LENGTHS=16,128,512,2048 of prompt: MODEL= REPS= SHAPE= THREADS= NGL= MACHINE=
+	@$(SETUP) test
+	@$(RUN) -m bench ttft
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site

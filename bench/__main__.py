@@ -32,13 +32,15 @@ def main(argv: list[str] | None = None) -> int:
     report.add_argument("--machine")
     commands.add_parser("check", help="check all of labdata/")
     commands.add_parser("parity", help="the in-process engine against a real llama-bench, in interleaved pairs")
+    commands.add_parser("chat", help="talk to the model once: time to first token and stream rate, live")
+    commands.add_parser("ttft", help="time to first token for a set of prompt lengths, recorded")
     args = vars(parser.parse_args(argv))
     command = args.pop("command")
     try:
         if command == "run":
             return _run(args)
-        if command == "parity":
-            return _parity()
+        if command in ("parity", "chat", "ttft"):
+            return _beside(command)
         return _report(args["machine"]) if command == "report" else _check()
     except KeyboardInterrupt:
         print("\nInterrupted. Finished tests are on disk; run the same command again to continue.", file=sys.stderr)
@@ -66,10 +68,13 @@ def _check() -> int:
     return 0
 
 
-def _parity() -> int:
+def _beside(command: str) -> int:
     from bench import commands
 
-    commands.run_parity(print, _weights_progress)
+    if command == "chat":
+        commands.run_chat(print, lambda text: print(text, end="", flush=True), _weights_progress)
+    else:
+        {"parity": commands.run_parity, "ttft": commands.run_ttft}[command](print, _weights_progress)
     return 0
 
 

@@ -10,14 +10,18 @@ from pathlib import Path
 
 from bench import host as hosts
 from bench import options as opts
-from bench import llama_bench, parity, prepare, session
+from bench import chat, instruments, llama_bench, parity, prepare, session
 from bench.engine import Job
 from bench.options import OptionError, Options
 from macros import compare, labdata, rows
 from macros.cards import Model
+from macros.latency import Latency, Wait
+from macros.values import Value
 
 QUANT = "Q4_K_M"
 SHAPE = "qwen3-0.6b"
+PROMPT = "Why does a large language model answer its first word late and the rest quickly?"
+LENGTHS = [16, 128, 512, 2048]
 
 
 def count(env: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
@@ -78,6 +82,104 @@ def run_parity(say: Callable[[str], None], on_progress, env: Mapping[str, str] =
         done = parity.compare(found, libraries, job, pairs, on_entry, keep)
     say(ratios(parity.document(ident, where, found, libraries is not None, reps, done)))
     say(f"Recorded in labdata/checks/{ident}.yml")
+
+
+def run_chat(say: Callable[[str], None], write: Callable[[str], None], on_progress, env: Mapping[str, str] = os.environ) -> None:
+    """`make chat`: say PROMPT= to the model once; the wait and the stream, live.
+
+    Args:
+        write: for words as they come, without a line's end
+
+    Raises:
+        OptionError, PlanError, LabError, EngineFailed: one line each.
+    """
+    lab = labdata.load()
+    options = opts.read({}, env, shapes=prepare.shapes(lab))
+    n_gen = count(env, "TOKENS", 128, 1, 100_000)
+    prompt = env.get("PROMPT", "").strip() or PROMPT
+    with session.only_one(session.lock_folder()):
+        file, card = one_model(lab, options, on_progress)
+        threads = options.threads or hosts.default_threads(hosts.collect())
+        job = chat.ChatJob(model_path=str(file), n_prompt=len(prompt.encode()) + 512, n_gen=n_gen, n_threads=threads,
+                           n_gpu_layers=options.ngl, prompt=prompt)  # fmt: skip
+        say(f"{card.name}\n\n> {prompt}\n")
+        ttft_s = 0.0
+
+        def on_event(event: dict) -> None:
+            nonlocal ttft_s
+            if event["event"] == "loaded" and not event["words"]:
+                say("This file has no vocabulary, as synthetic weights have none: random ids in, and a dot for each token out.")
+            elif event["event"] == "first":
+                ttft_s = event["ns"] / 1e9
+                say(f"[time to first token: {ttft_s:.2f} s for {event['n_prompt']} prompt tokens]")
+            if event["event"] in ("first", "token"):
+                write(event["text"])
+            elif event["event"] == "stream":
+                rate = f"{event['n_tokens'] / (event['ns'] / 1e9):.1f} tok/s over {event['n_tokens']} tokens" if event["n_tokens"] else "one token only"
+                say(f"\n\nTime to first token {ttft_s:.2f} s, then {rate}.")
+
+        chat.run(job, on_event)
+
+
+def run_ttft(say: Callable[[str], None], on_progress, env: Mapping[str, str] = os.environ) -> None:
+    """`make ttft`: time to first token for LENGTHS= of prompts, recorded in labdata/latency.
+
+    Raises:
+        OptionError, PlanError, LabError, ProbeFailed, EngineFailed: one line each.
+    """
+    lab = labdata.load()
+    options = opts.read({}, env, shapes=prepare.shapes(lab))
+    lengths = whole_numbers(env, "LENGTHS", LENGTHS, 1, 1_000_000)
+    with session.only_one(session.lock_folder()):
+        instrument, host = instruments.in_process(), hosts.collect()
+        file, card = one_model(lab, options, on_progress)
+        machine = prepare.machine(lab, host, options.machine, instrument.gpu and options.ngl != 0, say)
+        threads = options.threads or hosts.default_threads(host)
+        load = hosts.busy_share()
+        started = datetime.now(UTC).replace(microsecond=0)
+        job = chat.ChatJob(model_path=str(file), n_prompt=max(lengths) + 64, n_gen=1, n_threads=threads, n_gpu_layers=options.ngl,
+                           reps=options.reps, lengths=tuple(lengths))  # fmt: skip
+        times: dict[int, list[int]] = {}
+
+        def on_event(event: dict) -> None:
+            if event["event"] == "first":
+                times.setdefault(event["n_prompt"], []).append(event["ns"])
+
+        say(f"{card.name}: prompts of {', '.join(map(str, lengths))} tokens, {options.reps} times each")
+        facts = chat.run(job, on_event)
+        ident = f"{machine.id}-{started:%Y-%m-%d-%H%M%S}"[-80:].lstrip(".-_")
+        record = instrument.record.model_copy(update={"name": "inklab, time to first token"})
+        document = Latency(
+            schema=1, id=ident, machine=machine.id, model=card.id, started_at=started, command=_ttft_command(options, lengths),
+            instrument=record, host=session.host_doc(host), backend=facts["backend"], n_threads=threads, load_before=load, words=facts["words"],
+            waits=[Wait(n_prompt=n, samples_ns=ns) for n, ns in sorted(times.items())])  # fmt: skip
+        labdata.write(labdata.ROOT / "latency" / f"{ident}.yml", document)
+    for row in rows.waits(document).itertuples():
+        say(f"{row.n_prompt} tokens: {Value(row.mean_s, 's', 'measured', sigma=row.sigma_s).text}, {row.rate_tok_s:.0f} tok/s of prompt")
+    say(f"Recorded in labdata/latency/{ident}.yml")
+
+
+def _ttft_command(options: Options, lengths: list[int]) -> str:
+    parts = ["make ttft", f"LENGTHS={','.join(map(str, lengths))}", f"REPS={options.reps}"]
+    if options.model:
+        parts.append(f"MODEL={options.model if options.model.startswith('hf:') else Path(options.model).name}")
+    parts += [f"{n.upper()}={v}" for n, v in (("shape", options.shape), ("threads", options.threads)) if v]
+    return " ".join(parts + ([f"NGL={options.ngl}"] if options.ngl != -1 else []))
+
+
+def whole_numbers(env: Mapping[str, str], name: str, default: list[int], low: int, high: int) -> list[int]:
+    """Whole numbers, separated by commas, from the environment; each once, in order.
+
+    Raises:
+        OptionError: one of them is none, or out of range.
+    """
+    text = env.get(name, "").replace(" ", "")
+    if not text:
+        return default
+    parts = text.split(",")
+    if not all(re.fullmatch(r"\d{1,9}", p) and low <= int(p) <= high for p in parts):
+        raise OptionError(f"{name}: not whole numbers from {low} to {high}, separated by commas; got {env[name]!r}")
+    return sorted({int(p) for p in parts})
 
 
 def ratios(check) -> str:

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 
@@ -75,17 +75,18 @@ def installed() -> dict:
 
 def run(
     job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None, module: str = "bench.engine",
 ) -> Outcome:  # fmt: skip
     """Run one test in a child process, which ends when this call or this process does.
 
     Args:
         env: variables to set for it
+        module: the child's; see `serve`
 
     Raises:
         EngineFailed: the child crashed, was killed, overran, or llama.cpp refused.
     """
-    job = Job(**{**asdict(job), "model_path": os.path.abspath(job.model_path)})
+    job = replace(job, model_path=os.path.abspath(job.model_path))
     samples_ns: list[int] = []
     facts: dict[str, object] = {}
     reason = ""
@@ -94,7 +95,7 @@ def run(
     with (
         tempfile.TemporaryFile() as stderr,
         subprocess.Popen(
-            [sys.executable, "-m", "bench.engine"],
+            [sys.executable, "-m", module],
             cwd=Path(__file__).resolve().parents[1],
             env={**os.environ, **(env or {})},
             stdin=subprocess.PIPE,
@@ -183,8 +184,8 @@ def _measure(job: Job, emit: Callable[..., None]) -> None:
         advance(job.n_prompt + job.n_gen)
 
 
-def _main() -> None:
-    """The child: one Job from stdin, events to stdout, exit code 0 when all samples are out."""
+def serve(kind: type[Job], measure: Callable[[Job, Callable[..., None]], None]) -> None:
+    """The child: one job from stdin, events to stdout, exit code 0 when `measure` is done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever llama.cpp prints goes to stderr
@@ -197,11 +198,11 @@ def _main() -> None:
         os.read(0, 1)  # returns when the parent closes the pipe or dies
         os._exit(1)
 
-    job = Job(**json.loads(open(0, closefd=False).readline()))
+    job = kind(**json.loads(open(0, closefd=False).readline()))
     threading.Thread(target=end_with_parent, daemon=True).start()
     code = 1
     try:
-        _measure(job, emit)
+        measure(job, emit)
         emit("done")
         code = 0
     except Exception as error:
@@ -210,4 +211,4 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    serve(Job, _measure)

@@ -19,6 +19,7 @@ from macros import references
 from macros.cards import Chip, Chips, Machine, Model
 from macros.fields import Source
 from macros.inks import Errata, Ink, Prediction
+from macros.latency import Latency
 from macros.records import Check, Result, Run
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
@@ -123,6 +124,7 @@ class Lab:
     errata: dict[str, Errata] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
+    latencies: dict[str, Latency] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
 
@@ -227,7 +229,7 @@ def load(root: Path = ROOT) -> Lab:
     problems = [f"{_shown(p, root)}: folder: cannot be read" for p in folders if not os.access(p, os.R_OK | os.X_OK)]
     problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
-    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "checks", "chips")}
+    found: dict[str, dict[str, Any]] = {k: {} for k in ("machines", "models", "inks", "errata", "runs", "checks", "chips", "latencies")}
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
         shown = _shown(path, root)
@@ -246,6 +248,8 @@ def load(root: Path = ROOT) -> Lab:
     for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
         for path in sorted(root.glob(f"{folder}/*.yml")):
             read(kind, path, folder, path.stem)
+    for path in sorted(root.glob("latency/*.yml")):
+        read(Latency, path, "latencies", path.stem)
     for path in sorted(root.glob("ink/*.yml")):
         if path.name.endswith(".errata.yml"):
             read(Errata, path, "errata", path.name.removesuffix(".errata.yml"))

@@ -95,6 +95,9 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             ids = {p.id: p for p in lab.inks[errata.ink].predictions}
             for i, c in enumerate(errata.corrections):
                 known(shown, f"corrections.{i}.prediction", c.prediction, ids)
+    for one in lab.latencies.values():
+        known(f"labdata/latency/{one.id}.yml", "machine", one.machine, lab.machines)
+        known(f"labdata/latency/{one.id}.yml", "model", one.model, lab.models)
     for name, run in lab.runs.items():
         shown = f"labdata/runs/{name}.yml"
         known(shown, "machine", run.machine, lab.machines)

@@ -11,6 +11,7 @@ from macros import compare, predict
 from macros.cards import Machine
 from macros.compare import Measured, Score, rate
 from macros.labdata import Lab, LabError
+from macros.latency import Latency
 from macros.records import Check, Result, Run
 from macros.roofline import achieved_bandwidth_bytes_s, step_bytes
 
@@ -211,6 +212,16 @@ def check(document: Check) -> pd.DataFrame:
         low, high = np.percentile(medians[1] / medians[0], (2.5, 97.5))
         found.append({"test": p.test, "median_a": float(a), "median_b": float(b), "ratio": float(b / a),
                       "ratio_low": float(low), "ratio_high": float(high), "pairs": len(p.a)})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def waits(document: Latency) -> pd.DataFrame:
+    """Time to first token by prompt length. Columns: n_prompt, mean_s, sigma_s, n, rate_tok_s (prompt tokens over the mean wait)."""
+    found = []
+    for w in document.waits:
+        seconds = np.array(w.samples_ns) / 1e9
+        sigma = float(seconds.std(ddof=1)) if len(seconds) > 1 else math.nan
+        found.append({"n_prompt": w.n_prompt, "mean_s": float(seconds.mean()), "sigma_s": sigma, "n": len(seconds), "rate_tok_s": w.n_prompt / seconds.mean()})
     return pd.DataFrame(found)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, inks, labdata, records
+from macros import cards, inks, labdata, latency, records
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
@@ -21,6 +21,7 @@ FILES = {
     "ink/<ink>.errata.yml": inks.Errata,
     "runs/<machine>/<run>.yml": records.Run,
     "checks/<check>.yml": records.Check,
+    "latency/<latency>.yml": latency.Latency,
     "chips.yml": cards.Chips,
 }
 INTRO = """# labdata: the facts, and nothing else
@@ -34,7 +35,7 @@ GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
 `raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: each run holds the
 SHA-256 of its ink.
 
-The tables are generated from `macros/fields.py`, `cards.py`, `inks.py` and `records.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `inks.py`, `records.py` and `latency.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

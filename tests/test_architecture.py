@@ -18,6 +18,7 @@ LAYERS = [
     {"fields", "gguf_header"},
     {"cards", "inks", "plans"},
     {"records"},
+    {"latency"},
     {"references"},
     {"labdata"},
     {"schema_docs", "predict", "compare"},
@@ -33,7 +34,7 @@ ONLY = {  # package -> modules that may import it
     "altair": {"macros/charts", "macros/chart_layout"},
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/labdata"},
-    "llama_cpp": {"bench/llama"},
+    "llama_cpp": {"bench/llama", "bench/llama_text"},
     "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/llama_bench"},
 }
 
