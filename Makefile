@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench parity chat ttft site serve check test lock schema clean clean-all help
+.PHONY: all bench parity probe chat ttft site serve check test lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -40,6 +40,10 @@ bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= T
 parity: ## the in-process engine against a real llama-bench (LLAMA_BENCH=, PATH, or built here): PAIRS=8 REPS=3 MODEL= SHAPE= THREADS= NGL=
 	@$(SETUP) test
 	@$(RUN) -m bench parity
+
+probe: ## what the CPU can pull: read bandwidth by threads, against a C loop, and a matrix product: PAIRS=4
+	@$(SETUP) test
+	@$(RUN) -m bench probe
 
 chat: ## talk to the model once, time to first token and stream rate live: MODEL= PROMPT= TOKENS=128 SHAPE= THREADS= NGL=
 	@$(SETUP) bench

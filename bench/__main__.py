@@ -32,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     report.add_argument("--machine")
     commands.add_parser("check", help="check all of labdata/")
     commands.add_parser("parity", help="the in-process engine against a real llama-bench, in interleaved pairs")
+    commands.add_parser("probe", help="read bandwidth at every number of threads, against a C loop, and a matrix product")
     commands.add_parser("chat", help="talk to the model once: time to first token and stream rate, live")
     commands.add_parser("ttft", help="time to first token for a set of prompt lengths, recorded")
     args = vars(parser.parse_args(argv))
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if command == "run":
             return _run(args)
-        if command in ("parity", "chat", "ttft"):
+        if command in ("parity", "probe", "chat", "ttft"):
             return _beside(command)
         return _report(args["machine"]) if command == "report" else _check()
     except KeyboardInterrupt:
@@ -74,7 +75,7 @@ def _beside(command: str) -> int:
     if command == "chat":
         commands.run_chat(print, lambda text: print(text, end="", flush=True), _weights_progress)
     else:
-        {"parity": commands.run_parity, "ttft": commands.run_ttft}[command](print, _weights_progress)
+        {"parity": commands.run_parity, "probe": commands.run_probe, "ttft": commands.run_ttft}[command](print, _weights_progress)
     return 0
 
 

@@ -1,21 +1,24 @@
-"""The commands beside `run`: the instrument against llama-bench, and a talk with the model."""
+"""The commands beside `run`: the instrument against llama-bench, the probe against C, and a talk with the model."""
 
 from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import host as hosts
 from bench import options as opts
-from bench import chat, instruments, llama_bench, parity, prepare, session
+from bench import build, chat, instruments, llama_bench, parity, prepare, probe, session
 from bench.engine import Job
 from bench.options import OptionError, Options
 from macros import compare, labdata, rows
 from macros.cards import Model
+from macros.fields import Source
 from macros.latency import Latency, Wait
+from macros.records import Check, Pairs
 from macros.values import Value
 
 QUANT = "Q4_K_M"
@@ -81,6 +84,39 @@ def run_parity(say: Callable[[str], None], on_progress, env: Mapping[str, str] =
 
         done = parity.compare(found, libraries, job, pairs, on_entry, keep)
     say(ratios(parity.document(ident, where, found, libraries is not None, reps, done)))
+    say(f"Recorded in labdata/checks/{ident}.yml")
+
+
+def run_probe(say: Callable[[str], None], _on_progress=None, env: Mapping[str, str] = os.environ) -> None:
+    """`make probe`: the read probe against a C loop at every number of threads, as a check; and the matmul rate.
+
+    Raises:
+        OptionError, PlanError, LabError, ProbeFailed, SetupError: one line each.
+    """
+    pairs = count(env, "PAIRS", 4, 2, 1000)
+    compiler, _ = build.compilers(env)
+    with session.only_one(session.lock_folder()), tempfile.TemporaryDirectory() as folder:
+        reader = probe.compiled_reader(compiler, Path(folder))
+        host, busy = hosts.collect(), hosts.busy_share()
+        cores = hosts.default_threads(host)
+        done = {n: ([], []) for n in probe.sweep(cores, min(host.logical_cores or cores, host.usable_cpus or cores))}
+        for pair, way in parity.order(pairs):
+            for n, (a, b) in done.items():
+                rate = probe.c_read_bandwidth(reader, n) if way == "a" else probe.read_bandwidth(n).value
+                (a if way == "a" else b).append(round(rate / 1e9, 3))
+                say(f"{pair + 1}/{pairs}  {n} thread{'s' if n > 1 else ''}, {'C loop' if way == 'a' else 'probe'}: {rate / 1e9:.2f} GB/s")
+        matmul = probe.matmul_flops(cores)
+    say(f"Matrix product, fp32, {cores} threads: {matmul.value / 1e9:.1f} GFLOP/s (best of {len(matmul.samples)} rounds)")
+    crowd = f", a busy machine ({busy:.0%} of the cores in use before)" if busy > compare.BUSY_LOAD else ""
+    ident = f"probe-{datetime.now(UTC):%Y-%m-%d-%H%M%S}"
+    document = Check(
+        schema=1, id=ident, title="Does the read probe pull what a C loop pulls?", date=datetime.now(UTC).date(), a="C loop", b="probe",
+        setting=f"{host.cpu or 'an unknown chip'}{', a virtual machine' if host.virtual else ''}{crowd}; numpy {matmul.numpy}",
+        pairs=[Pairs(test=f"read, {n} thread{'s' if n > 1 else ''}", a=a, b=b, unit="GB/s") for n, (a, b) in done.items()], source="pairs",
+        sources={"pairs": Source(title="Pairs run in turn", kind="measured",
+                                 note="make probe; each entry is the best of six rounds in a fresh process; order a b b a")})  # fmt: skip
+    labdata.write(labdata.ROOT / "checks" / f"{ident}.yml", document)
+    say(ratios(document))
     say(f"Recorded in labdata/checks/{ident}.yml")
 
 
@@ -184,7 +220,7 @@ def whole_numbers(env: Mapping[str, str], name: str, default: list[int], low: in
 
 def ratios(check) -> str:
     """A check's medians and their ratio, as aligned plain text."""
-    body = [("Test", f"{check.a} [tok/s]", f"{check.b} [tok/s]", "Ratio", "95 % interval", "Pairs")]
+    body = [("Test", f"{check.a} [{check.pairs[0].unit}]", f"{check.b} [{check.pairs[0].unit}]", "Ratio", "95 % interval", "Pairs")]
     body += [(r.test, f"{r.median_a:.2f}", f"{r.median_b:.2f}", f"{r.ratio:.3f}", f"{r.ratio_low:.3f} to {r.ratio_high:.3f}", str(r.pairs))
              for r in rows.check(check).itertuples()]  # fmt: skip
     widths = [max(len(row[i]) for row in body) for i in range(len(body[0]))]

@@ -125,8 +125,8 @@ def define_env(env: Any) -> None:
         return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date}
 
     @env.macro
-    def parity_checks() -> list[str]:
-        return sorted((name for name in lab.checks if name.startswith("parity-")), reverse=True)
+    def checks_of(kind: str) -> list[str]:
+        return sorted((name for name in lab.checks if name.startswith(f"{kind}-")), reverse=True)
 
     @env.macro
     def check_rows(name: str) -> list[dict]:
