@@ -237,10 +237,10 @@ def _measure(run, tests: list[Test], weights, options, threads, instrument, sche
             if schedule.auto and measured:
                 words += f" over {measured.n}, {'known to 1 %' if result.stopped == 'interval' else 'still wider than 1 %'}"
             notes = "".join(f"  ({c})" for c in conditions(result))
-            console.print(f"{number + 1}/{len(tests)}  {tests[number].target.label}: {words}{notes}", markup=False)
+            console.print(f"{number + 1}/{len(tests)}  {tests[number].target.label}: {words}{notes}", markup=False, soft_wrap=True)
 
         def say(words: str) -> None:
-            console.print(words, markup=False)
+            console.print(words, markup=False, soft_wrap=True)
 
         return session.perform(run, tests, weights, options, threads, instrument, schedule, on_event, on_result, say)
 

@@ -6,6 +6,7 @@ The ink is what is scored; `macros.work` explains afterwards what the napkin lef
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -89,7 +90,8 @@ def derive(
     found: list[Prediction] = []
     for target in targets:
         found += _about(machine, models[target.model], target, _reference(targets, target), models, cpu_control, kv_types.get(target.experiment, F16))
-    return found
+    words = Counter(p.quantity for p in found)  # settings compared at the same depth are told apart by their experiment
+    return [p if words[p.quantity] == 1 else p.model_copy(update={"quantity": f"{p.quantity}, {p.of.experiment}"}) for p in found]
 
 
 def _reference(targets: list[Target], target: Target) -> Target | None:

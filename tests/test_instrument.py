@@ -111,6 +111,19 @@ def test_a_quantised_cache_is_inked_by_its_own_bytes():
     assert predict.kv_token_bytes(card, ("q4_0", "f16")) == elements * (18 / 32 + 2) / 2
 
 
+def test_settings_compared_are_told_apart_in_the_ink():
+    lab = labdata.load()
+    todo = plan.tests(plan.for_host(plan.read("kv"), M4)[0], {"Q4_K_M": lab.models["qwen3-8b-q4_k_m"]}, gpu=True)
+    found = predict.derive(lab.machines["apple-m4-24gb"], lab.models, [t.target for t in todo], set(), plan.kv_types(todo))
+    assert len({p.quantity for p in found}) == len(found)
+    # Qwen3-8B, 5.03 GB (published): f16 147,456 B a token (Day 1); q8_0 is 34/64 and q4_0 18/64 of it.
+    ratios = {p.of.experiment: p.value for p in found if p.of.depth and p.of.test == "tg128"}
+    kv = 4096 * 147_456
+    assert ratios == {
+        "kv-f16": pytest.approx(5.03e9 / (5.03e9 + kv), abs=5e-4), "kv-q8_0": pytest.approx(5.03e9 / (5.03e9 + kv * 34 / 64), abs=5e-4),
+        "kv-q4_0": pytest.approx(5.03e9 / (5.03e9 + kv * 18 / 64), abs=5e-4)}  # fmt: skip
+
+
 # Rounds
 
 
@@ -297,19 +310,19 @@ def test_options_of_the_instrument():
 
 
 def test_rounds_end_to_end_and_after_a_kill(project: Path, tiny: Path, tmp_path: Path):
-    env = settings(tmp_path, MODEL=tiny, REPS=40, PROFILE="baseline")
+    env = settings(tmp_path, MODEL=tiny, REPS=10, PROFILE="baseline")
     bench = start(project, env)
     engine = engine_of(bench, 2, project)
     bench.send_signal(signal.SIGKILL)
     bench.communicate(timeout=HANGS_S)
     psutil.wait_procs([engine], timeout=HANGS_S)
     (before,) = new_runs(project)
-    again = run_module(project, "bench", "run", env=env)
+    again = run_module(project, "bench", "run", env=env, timeout=HANGS_S)
     assert again.returncode == 0, again.stderr
     (after,) = new_runs(project)
     assert after.id == before.id and after.ink == before.ink
     for old, new in zip(before.results, after.results, strict=True):
-        assert [s.n for s in new.sittings] == [8] * 5 and new.stopped == "repetitions"
+        assert [s.n for s in new.sittings] == [2] * 5 and new.stopped == "repetitions"
         assert new.samples_ns[: len(old.samples_ns)] == old.samples_ns
         assert [s.started_at for s in new.sittings] == sorted(s.started_at for s in new.sittings)
     assert run_module(project, "bench", "check").returncode == 0
