@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -511,3 +512,34 @@ def test_a_plan_with_nothing_for_this_machine_is_one_line(project: Path, tiny: P
     assert done.returncode == 1
     assert done.stderr.startswith("error: PROFILE: nothing of huge can be run here; a: 4000 threads left out;")
 
+
+
+def test_a_llama_bench_is_built_once_from_the_engines_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """The steps with their tools left out: the pinned source is fetched, built with the engine's flags, and kept whole."""
+    steps: list[list[str]] = []
+
+    def run(what: str, argv: list[str], **_: object) -> None:
+        steps.append(argv)
+        if "download" in argv:
+            home = Path(argv[argv.index("-d") + 1])
+            (home / "src/llama_cpp_python-9/vendor/llama.cpp").mkdir(parents=True)
+            with tarfile.open(home / "llama_cpp_python-9.tar.gz", "w:gz") as archive:
+                archive.add(home / "src/llama_cpp_python-9", "llama_cpp_python-9")
+        elif "--build" in argv:
+            out = Path(argv[argv.index("--build") + 1]) / "bin"
+            out.mkdir(parents=True)
+            (out / "llama-bench").write_text("built", encoding="utf-8")
+
+    monkeypatch.setattr("bench.parity.progress.run", run)
+    (tmp_path / "lock").mkdir()
+    pinned = "llama-cpp-python==9 \\\n    --hash=sha256:00\n"
+    (tmp_path / "lock/bench.txt").write_text(pinned, encoding="utf-8")
+    env = {"XDG_CACHE_HOME": str(tmp_path), "PATH": os.environ["PATH"], "BACKEND": "cpu", "CMAKE_ARGS": "-DGGML_NATIVE=OFF"}
+    path, libraries = parity.binary({**env, "PATH": "/usr/bin:/bin"}, tmp_path)
+    assert path.read_text(encoding="utf-8") == "built" and libraries == path.parent and path.is_relative_to(tmp_path / "inklab/llama-bench")
+    download, configure, compile_ = steps
+    assert "--require-hashes" in download and "-DGGML_NATIVE=OFF" in configure and "-DGGML_METAL=OFF" in configure
+    assert compile_[-2:] == ["--target", "llama-bench"]
+    assert not list((tmp_path / "inklab/llama-bench").glob("build-*"))
+    parity.binary({**env, "PATH": "/usr/bin:/bin"}, tmp_path)
+    assert len(steps) == 3  # kept
