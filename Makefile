@@ -4,7 +4,8 @@
 # What a user may set, on the command line or in the environment. Values reach the programs
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
-PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON N TITLE QUESTION INK CLOSE FILE BECAUSE
+PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
+	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -25,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw site serve host check test perf lock schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site serve host check test perf lock schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -52,6 +53,22 @@ ink: ## open the ink of a plan for your guesses, or seal it with CLOSE=1: PROFIL
 withdraw: ## take a wrong run or ink back, it stays and counts no more: FILE=labdata/runs/… BECAUSE="…"
 	@$(SETUP) site
 	@$(RUN) -m bench withdraw
+
+parity: ## the in-process engine against a real llama-bench (LLAMA_BENCH=, PATH, or built here): PAIRS=8 REPS=3 MODEL= SHAPE= THREADS= NGL=
+	@$(SETUP) test
+	@$(RUN) -m bench parity
+
+probe: ## what the CPU can pull: read bandwidth by threads, against a C loop, and a matrix product: PAIRS=4
+	@$(SETUP) test
+	@$(RUN) -m bench probe
+
+chat: ## talk to the model once, time to first token and stream rate live: MODEL= PROMPT= TOKENS=128 SHAPE= THREADS= NGL=
+	@$(SETUP) bench
+	@$(RUN) -m bench chat
+
+ttft: ## record time to first token for LENGTHS=16,128,512,2048 of prompt: MODEL= REPS= SHAPE= THREADS= NGL= MACHINE=
+	@$(SETUP) test
+	@$(RUN) -m bench ttft
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site

@@ -23,8 +23,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 
@@ -59,15 +59,34 @@ class EngineFailed(Exception):
     """The test ended without all its samples; the message is one line."""
 
 
+def installed() -> dict:
+    """What the installed engine is and whether it sees a GPU, asked in a child process: python, build, system, gpu.
+
+    Raises:
+        EngineFailed: it is not installed or does not load.
+    """
+    code = ("import json, llama_cpp as l; l.llama_backend_init(); print(json.dumps({'python': l.__version__, "
+            "'build': l.llama_version().decode(), 'system': l.llama_print_system_info().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise EngineFailed((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def run(
-    job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None
-) -> Outcome:
+    job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None,
+    env: Mapping[str, str] | None = None, module: str = "bench.engine",
+) -> Outcome:  # fmt: skip
     """Run one test in a child process, which ends when this call or this process does.
+
+    Args:
+        env: variables to set for it
+        module: the child's; see `serve`
 
     Raises:
         EngineFailed: the child crashed, was killed, overran, or llama.cpp refused.
     """
-    job = Job(**{**asdict(job), "model_path": os.path.abspath(job.model_path)})
+    job = replace(job, model_path=os.path.abspath(job.model_path))
     samples_ns: list[int] = []
     facts: dict[str, object] = {}
     reason = ""
@@ -76,8 +95,9 @@ def run(
     with (
         tempfile.TemporaryFile() as stderr,
         subprocess.Popen(
-            [sys.executable, "-m", "bench.engine"],
+            [sys.executable, "-m", module],
             cwd=Path(__file__).resolve().parents[1],
+            env={**os.environ, **(env or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -115,10 +135,10 @@ def run(
         return Outcome(samples_ns, facts)
     if overran.is_set():
         raise EngineFailed(f"took longer than {timeout_s:g} s")
-    raise EngineFailed(reason or _why(code, said))
+    raise EngineFailed(reason or why(code, said))
 
 
-def _why(code: int, stderr: str) -> str:
+def why(code: int, stderr: str) -> str:
     """One line for a child that ended without saying why itself."""
     if code == -signal.SIGKILL:
         return "killed (SIGKILL), most likely by the out-of-memory killer"
@@ -164,8 +184,8 @@ def _measure(job: Job, emit: Callable[..., None]) -> None:
         advance(job.n_prompt + job.n_gen)
 
 
-def _main() -> None:
-    """The child: one Job from stdin, events to stdout, exit code 0 when all samples are out."""
+def serve(kind: type[Job], measure: Callable[[Job, Callable[..., None]], None]) -> None:
+    """The child: one job from stdin, events to stdout, exit code 0 when `measure` is done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever llama.cpp prints goes to stderr
@@ -178,11 +198,11 @@ def _main() -> None:
         os.read(0, 1)  # returns when the parent closes the pipe or dies
         os._exit(1)
 
-    job = Job(**json.loads(open(0, closefd=False).readline()))
+    job = kind(**json.loads(open(0, closefd=False).readline()))
     threading.Thread(target=end_with_parent, daemon=True).start()
     code = 1
     try:
-        _measure(job, emit)
+        measure(job, emit)
         emit("done")
         code = 0
     except Exception as error:
@@ -191,4 +211,4 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    serve(Job, _measure)

@@ -234,6 +234,13 @@ def lookup(host: Host, table: list[Chip]) -> chips.Found:
         host.cpu, host.board, host.physical_cores, host.logical_cores, host.memory_bytes, tuple(host.gpus)), table)
 
 
+def core_counts(host: Host) -> dict[str, int]:
+    """Cores by the kinds a plan may name; those of one kind are all performance cores."""
+    logical = host.logical_cores or 1
+    physical = host.physical_cores or logical
+    return {"performance": default_threads(host), "physical": physical, "logical": logical}
+
+
 _BACKENDS = {"CUDA": "nvidia", "ROCm": "amd", "Metal": "apple"}  # as llama.cpp's system info names them
 
 

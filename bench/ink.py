@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from bench import desk, plan, prepare
+from bench import desk, instruments, plan, prepare
 from bench import host as hosts
+from bench.host import Host
 from bench.options import Options
 from bench.plan import PlanError, Test
 from macros import labdata
@@ -80,13 +81,14 @@ def _name(profile: str, machine: str, lab: Lab) -> str:
 
 def _about(lab: Lab, options: Options, say: Callable[[str], None]) -> tuple[Machine, list[Test]]:
     """The machine and the tests the ink is about: this machine, or the one MACHINE names in labdata/machines."""
-    chosen = plan.read(options.profile)
+    host = hosts.collect()
+    chosen, _ = plan.for_host(plan.read(options.profile), hosts.core_counts(host))
     if options.model:
         cards = prepare.own_model(lab, options.model, chosen.experiments[0].quant).cards
     else:
         cards = prepare.synthetic(lab, options.shape or chosen.shape, list(dict.fromkeys(e.quant for e in chosen.experiments)))
     named = lab.machines.get(options.machine or "")
-    machine = _this(lab, options, say, quiet=named is not None)
+    machine = _this(lab, options, host, say, quiet=named is not None)
     if machine is None and named:
         # elsewhere: roofs from a probe of the CPU mean that there is no GPU to switch off
         gpu = options.ngl != 0 and named.sources[named.specs.memory_bandwidth.source].kind != "measured"
@@ -95,13 +97,12 @@ def _about(lab: Lab, options: Options, say: Callable[[str], None]) -> tuple[Mach
     return machine[0], plan.tests(chosen, cards, machine[1], options.depths)
 
 
-def _this(lab: Lab, options: Options, say: Callable[[str], None], quiet: bool) -> tuple[Machine, bool] | None:
+def _this(lab: Lab, options: Options, host: Host, say: Callable[[str], None], quiet: bool) -> tuple[Machine, bool] | None:
     """This machine and whether its GPU computes; None: MACHINE names another one (`quiet`)."""
-    from bench import session
-
     try:
-        gpu = session.engine_facts()["gpu"] and options.ngl != 0
-        return prepare.machine(lab, hosts.collect(), options.machine, gpu, say), gpu
+        instrument = instruments.choose(options.instrument, prepare.cache_dir())
+        gpu = instrument.gpu and options.ngl != 0
+        return prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, gpu, say, options.chip), gpu
     except PlanError:
         if quiet:
             return None

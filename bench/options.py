@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from bench import plan
 
 
+INSTRUMENTS = ("in-process", "llama-bench")
+
+
 class OptionError(Exception):
     """Every wrong option, one line each."""
 
@@ -28,6 +31,9 @@ class Options:
     ngl: int = -1
     machine: str | None = None
     chip: str | None = None
+    auto_reps: bool = False  # REPS=auto: more than reps, until the mean is known well enough
+    instrument: str = "in-process"
+    quiet: bool = False
 
 
 HELP = {
@@ -35,18 +41,21 @@ HELP = {
     "model": "a GGUF file, or hf:owner/repo:QUANT; instead of synthetic weights",
     "shape": "shapes of the synthetic weights, such as qwen3-1.7b",
     "depths": "depths of the sweep in tokens, such as 0,2048",
-    "reps": "repetitions of each test (5)",
+    "reps": "repetitions of each test (5); auto: 5, then more until the mean's 95 % interval is within 1 %, 30 at most",
     "threads": "CPU threads (physical cores)",
     "ngl": "layers on the GPU; -1 all, 0 none (-1)",
     "machine": "the machine's name in labdata/machines",
     "chip": "a chip's id in labdata/chips, where the host alone does not tell which it is",
+    "instrument": "what measures: in-process, or llama-bench (LLAMA_BENCH= or PATH)",
+    "quiet": "1: wait for an idle machine before each test, ten minutes in all",
 }
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Flags for every option."""
     for name, words in HELP.items():
-        parser.add_argument(f"--{name}", help=words)
+        switch = {"nargs": "?", "const": "1"} if name == "quiet" else {}
+        parser.add_argument(f"--{name}", help=words.replace("%", "%%"), **switch)
 
 
 def read(flags: Mapping[str, str | None], env: Mapping[str, str] = os.environ, shapes: list[str] | None = None) -> Options:
@@ -69,6 +78,9 @@ def read(flags: Mapping[str, str | None], env: Mapping[str, str] = os.environ, s
         return None
 
     values: dict[str, object] = {n: given[n] for n in ("profile", "model", "shape", "machine", "chip") if n in given}
+    if given.get("reps") == "auto":
+        values["auto_reps"] = True
+        del given["reps"]
     for name, low, high in (("reps", 1, 1000), ("threads", 1, 4096), ("ngl", -1, 100000)):
         if name in given:
             values[name] = whole(name, low, high)
@@ -87,6 +99,12 @@ def read(flags: Mapping[str, str | None], env: Mapping[str, str] = os.environ, s
             problems.append("SHAPE: only for synthetic weights; leave it out with MODEL")
     if "machine" in values and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,79}", str(values["machine"])):
         problems.append(f"MACHINE: small letters, digits, dots and hyphens only; got {values['machine']!r}")
+    for name, known in (("instrument", INSTRUMENTS), ("quiet", ("0", "1"))):
+        if name in given and given[name] not in known:
+            problems.append(f"{name.upper()}: unknown; got {given[name]!r}; known: {', '.join(known)}")
+    if "instrument" in given:
+        values["instrument"] = given["instrument"]
+    values["quiet"] = given.get("quiet") == "1"
     if problems:
         raise OptionError("\n".join(problems))
     return Options(**values)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import host as hosts
-from bench import hub, probe, weights
+from bench import hub, plan, probe, weights
 from bench.chips import NOT_LISTED, Found, compute_gpus
 from bench.host import Host
 from bench.plan import PlanError, Test
@@ -78,8 +78,9 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
         raise UnknownChip(f"machine: the roofs of {chip_name} are not known ({why}){choose}; "
                           f"labdata/machines/{ident}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
     else:
-        say("No spec sheet for this chip: probing read bandwidth and matmul rate, about 5 s")
-        bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(cores)
+        swept = probe.sweep(cores, min(host.logical_cores or cores, host.usable_cpus or cores))
+        say(f"No spec sheet for this chip: probing read bandwidth and matmul rate, about {3 + 2 * len(swept)} s")
+        bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(cores, swept)
     document = Machine(
         schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=host.physical_cores,
         specs=Specs(memory_bandwidth=bandwidth, peak_compute=peak,
@@ -106,18 +107,21 @@ def _chosen(lab: Lab, host: Host, ident: str) -> Found:
     return Found(chip, [chip])
 
 
-def _probe(threads: int) -> tuple[Quantity, Compute, Source, Source]:
-    read, matmul = probe.read_bandwidth(threads), probe.matmul_flops(threads)
+def _probe(threads: int, swept: list[int]) -> tuple[Quantity, Compute, Source, Source]:
+    """Both roofs; reading at each number of threads, of which the best is the roof."""
+    reads = [probe.read_bandwidth(n) for n in swept]
+    read, matmul = max(reads, key=lambda r: r.value), probe.matmul_flops(threads)
+    by_threads = "; best by threads in GB/s: " + ", ".join(f"{r.n_threads}: {r.value / 1e9:.2f}" for r in reads)
     when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {hosts.busy_share():.0%} of the cores in use before"
 
-    def source(title: str, result: probe.ProbeResult) -> Source:
+    def source(title: str, result: probe.ProbeResult, more: str = "") -> Source:
         samples = ", ".join(f"{s / 1e9:.2f}" for s in result.samples)
-        note = f"{result.method}; {result.n_threads} threads; numpy {result.numpy}, {result.blas}; {when}; rounds in G{result.unit}: {samples}"
+        note = f"{result.method}; {result.n_threads} threads; numpy {result.numpy}, {result.blas}; {when}; rounds in G{result.unit}: {samples}{more}"
         return Source(title=title, kind="measured", note=note)
 
     bandwidth = Quantity(value=round(read.value / 1e9, 2), unit="GB/s", source="probe-read", note="measured by a probe, not a spec sheet's figure")
     peak = Compute(value=round(matmul.value / 1e9, 1), unit="GFLOP/s", source="probe-matmul", precision="fp32", note="measured by a probe, not a spec sheet's figure")
-    return bandwidth, peak, source("Read-bandwidth probe of the CPU", read), source("Matmul probe of the CPU", matmul)
+    return bandwidth, peak, source("Read-bandwidth probe of the CPU", read, by_threads), source("Matmul probe of the CPU", matmul)
 
 
 def cache_dir() -> Path:
@@ -200,7 +204,7 @@ def ink(lab: Lab, machine: Machine, ident: str, profile: str, tests: list[Test],
     """Write the derived ink of a plan, before anything runs."""
     models = {c.id: c for c in cards.values()}
     control = {t.target.experiment for t in tests if t.cpu_control}
-    predictions = predict.derive(machine, models, [t.target for t in tests], control)
+    predictions = predict.derive(machine, models, [t.target for t in tests], control, plan.kv_types(tests))
     written_at = datetime.now(UTC).replace(microsecond=0)
     document = Ink(
         schema=1, id=ident, title=f"What {machine.name} should do, plan {profile}", machine=machine.id, author="derived",

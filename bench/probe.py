@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+READ_C = Path(__file__).with_name("read.c")
 ROUND_S, ROUNDS = 0.2, 6
 PASSES = 2  # a thread reads its slice this often before it waits for the others
 L3_MULTIPLE = 8  # what stays of the array in cache is then at most an eighth
@@ -52,9 +54,50 @@ def read_bandwidth(n_threads: int) -> ProbeResult:
     return _in_child("read_bandwidth", n_threads)
 
 
+def sweep(cores: int, logical: int) -> list[int]:
+    """Numbers of threads to try: doubling up to the cores, then every logical core.
+
+    >>> sweep(6, 12), sweep(2, 2)
+    ([1, 2, 4, 6, 12], [1, 2])
+    """
+    doubling = [2**i for i in range(cores.bit_length()) if 2**i < cores]
+    return sorted({*doubling, cores, max(cores, logical)})
+
+
 def matmul_flops(n_threads: int) -> ProbeResult:
     """Rate of an fp32 matrix product on `n_threads` BLAS threads, best of some rounds [FLOP/s]."""
     return _in_child("matmul_flops", n_threads)
+
+
+def compiled_reader(compiler: str, folder: Path) -> Path:
+    """The C reader beside this file, compiled for this very CPU.
+
+    Raises:
+        ProbeFailed: it does not compile.
+    """
+    out = folder / "read"
+    for flags in (["-O3", "-march=native"], ["-O3", "-mcpu=native"], ["-O3"]):  # clang on Arm takes the second
+        done = subprocess.run([*shlex.split(compiler), *flags, str(READ_C), "-o", str(out), "-lpthread"], capture_output=True, text=True)
+        if done.returncode == 0:
+            return out
+    raise ProbeFailed(f"probe: {READ_C.name} does not compile; last words: {(done.stderr.strip().splitlines() or ['none'])[-1]}")
+
+
+def c_read_bandwidth(reader: Path, n_threads: int) -> float:
+    """Rate at which the C reader's threads read memory, best of some rounds [B/s].
+
+    Raises:
+        ProbeFailed: it gave no rates.
+    """
+    done = subprocess.run([str(reader), str(n_threads), str(_array_bytes()), str(ROUNDS)], capture_output=True, text=True)
+    if done.returncode or not done.stdout.split():
+        raise ProbeFailed(f"probe: the C reader ended with exit code {done.returncode}; {done.stderr.strip() or 'it said nothing'}")
+    return max(map(float, done.stdout.split()))
+
+
+def _array_bytes() -> int:
+    """Memory to read, too much for any cache [B]."""
+    return max(MIN_ARRAY_BYTES, L3_MULTIPLE * _l3_bytes())
 
 
 def _in_child(name: str, n_threads: int) -> ProbeResult:
@@ -76,7 +119,7 @@ def _read_bandwidth(n_threads: int) -> ProbeResult:
 
     import numpy as np
 
-    array_bytes = max(MIN_ARRAY_BYTES, L3_MULTIPLE * _l3_bytes())
+    array_bytes = _array_bytes()
     slice_bytes = array_bytes // n_threads
 
     with ThreadPoolExecutor(n_threads) as pool:

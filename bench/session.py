@@ -5,42 +5,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import platform
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from bench import engine
-from bench import host as hosts
+from bench import schedule, surroundings
 from bench.engine import EngineFailed, Job
 from bench.host import Host
+from bench.instruments import Instrument
 from bench.options import Options
 from bench.plan import PlanError, Test
 from bench.prepare import Weights, cache_dir
+from bench.schedule import Schedule
 from macros import compare, labdata, references
 from macros.cards import Machine
 from macros.labdata import Lab
-from macros.records import HostDoc, InkRef, Instrument, Result, Run
-from macros.seals import VERSION
-
-
-def engine_facts() -> dict:
-    """What the installed engine is and whether it sees a GPU, asked in a child process.
-
-    Raises:
-        PlanError: the engine is not installed or does not load.
-    """
-    code = ("import json, llama_cpp as l; l.llama_backend_init(); print(json.dumps({'python': l.__version__, "
-            "'build': l.llama_version().decode(), 'system': l.llama_print_system_info().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise PlanError(f"engine: llama-cpp-python does not load ({last}); python3 bench/setup.py bench installs it")
-    return json.loads(done.stdout.splitlines()[-1])
+from macros.records import HostDoc, InkRef, Result, Run
 
 
 @contextlib.contextmanager
@@ -70,23 +52,23 @@ def host_doc(host: Host) -> HostDoc:
         packages={p: version(p) for p in ("gguf", "llama-cpp-python", "numpy")})  # fmt: skip
 
 
-def identity(options: Options, machine: Machine, tests: list[Test], facts: dict, command: str) -> dict:
+def identity(options: Options, machine: Machine, tests: list[Test], instrument: Instrument, command: str) -> dict:
     """What must agree for a run to be continued rather than begun anew."""
     return {
         "machine": machine.id,
         "profile": options.profile,
         "command": command,
         "planned": [t.target.label for t in tests],
-        "engine_version": f"llama-cpp-python {facts['python']}, llama.cpp {facts['build']}",
+        "instrument": instrument.record,
     }
 
 
-def unfinished(lab: Lab, wanted: dict) -> Run | None:
-    """The newest run of the same identity that still lacks tests; None: begin anew."""
+def unfinished(lab: Lab, wanted: dict, plan: Schedule) -> Run | None:
+    """The newest run of the same identity that still lacks repetitions; None: begin anew."""
     for run in reversed(lab.runs_of(wanted["machine"])):
-        same = (run.profile, run.command, run.planned, run.instrument.engine_version) == (
-            wanted["profile"], wanted["command"], wanted["planned"], wanted["engine_version"])  # fmt: skip
-        if same and run.ink and len(run.results) < len(run.planned):
+        same = (run.profile, run.command, run.planned, run.instrument) == (
+            wanted["profile"], wanted["command"], wanted["planned"], wanted["instrument"])  # fmt: skip
+        if same and run.ink and plan.next(run.results, len(run.planned)):
             return run
     return None
 
@@ -97,8 +79,7 @@ def begin(ident: str, wanted: dict, host: Host, ink_path: Path, notes: list[str]
         schema=1, id=ident, machine=wanted["machine"],
         ink=InkRef(id=ink_path.stem, sha256=references.sha256(ink_path)), profile=wanted["profile"],
         started_at=datetime.now(UTC).replace(microsecond=0), command=wanted["command"],
-        instrument=Instrument(name="inklab, in-process", version=VERSION, engine="llama.cpp", engine_version=wanted["engine_version"]),
-        host=host_doc(host), planned=wanted["planned"], notes=notes, results=[])  # fmt: skip
+        instrument=wanted["instrument"], host=host_doc(host), planned=wanted["planned"], notes=notes, results=[])  # fmt: skip
     save(run)
     return run
 
@@ -114,46 +95,64 @@ def save(run: Run) -> None:
 
 
 def perform(
-    run: Run, tests: list[Test], weights: Weights, options: Options, threads: int,
-    on_event: Callable[[int, dict], None], on_result: Callable[[int, Result], None],
+    run: Run, tests: list[Test], weights: Weights, options: Options, threads: int, instrument: Instrument, plan: Schedule,
+    on_event: Callable[[int, dict], None], on_result: Callable[[int, Result], None], say: Callable[[str], None],
 ) -> Run:  # fmt: skip
-    """Run the tests a run lacks, in the plan's order; each result is saved before the next begins.
+    """Run what a run lacks, in the schedule's order; each sitting is saved before the next begins.
 
     Args:
-        on_event: called with (number of the test, event) as the engine reports
-        on_result: called with (number of the test, its result)
+        instrument: what measures
+        on_event: called with (number of the test, event) as it reports
+        on_result: called with (number of the test, its result so far) after each sitting
+        say: for a line about waiting
     """
     by_id = {card.id: weights.paths[quant] for quant, card in weights.cards.items()}
-    for number in range(len(run.results), len(tests)):
+    patience = surroundings.Patience(surroundings.PATIENCE_S if options.quiet else 0)
+    before = surroundings.look()
+    while step := plan.next(run.results, len(tests)):
+        number, reps = step
         test = tests[number]
-        result = one(test, by_id[test.target.model], options, threads, lambda e: on_event(number, e))
-        said = [f"{test.target.label}: {words}" for words in compare.conditions(result)]
-        run = run.model_copy(update={"results": [*run.results, result], "notes": [*run.notes, *said]})
+        before, waited_s = patience.wait(before, say)
+        fresh = one(test, by_id[test.target.model], options, reps, threads, instrument, before.load, lambda e, n=number: on_event(n, e))
+        after = surroundings.look()  # also the next one's before
+        waited = {"waited_s": waited_s} if options.quiet else {}
+        fresh = schedule.sitting(fresh, **surroundings.around(before, after), **waited)
+        result = schedule.merged(run.results[number] if number < len(run.results) else None, fresh, plan)
+        results = [*run.results[:number], result, *run.results[number + 1 :]]
+        run = run.model_copy(update={"results": results})
+        if not plan.next(results, len(tests)):
+            said = [f"{t.target.label}: {words}" for t, r in zip(tests, results, strict=True) for words in compare.conditions(r)]
+            run = run.model_copy(update={"notes": [*run.notes, *said]})
         save(run)
         on_result(number, result)
+        before = after
     return run
 
 
-def one(test: Test, path: Path, options: Options, threads: int, on_event: Callable[[dict], None]) -> Result:
-    """One test in its child process; a crash becomes a result that says so."""
+def one(
+    test: Test, path: Path, options: Options, reps: int, threads: int, instrument: Instrument, load: float | None,
+    on_event: Callable[[dict], None],
+) -> Result:  # fmt: skip
+    """One sitting of a test in its child process; a crash becomes a result that says so."""
     ngl = 0 if test.cpu_control else options.ngl
-    job = Job(model_path=str(path), n_prompt=test.n_prompt, n_gen=test.n_gen, depth=test.target.depth,
-              reps=options.reps, n_threads=threads, n_gpu_layers=ngl)  # fmt: skip
+    s = test.setting
+    job = Job(model_path=str(path), n_prompt=test.n_prompt, n_gen=test.n_gen, depth=test.target.depth, reps=reps,
+              n_threads=s.threads or threads, n_gpu_layers=ngl, n_batch=s.n_batch, n_ubatch=s.ubatch,
+              type_k=s.type_k, type_v=s.type_v, flash_attn=s.flash_attn)  # fmt: skip
     common = {
         "experiment": test.target.experiment, "model": test.target.model, "n_prompt": test.n_prompt,
-        "n_gen": test.n_gen, "depth": test.target.depth, "n_gpu_layers": ngl, "n_threads": threads,
+        "n_gen": test.n_gen, "depth": test.target.depth, "n_gpu_layers": ngl, "n_threads": job.n_threads,
         "n_batch": job.n_batch, "n_ubatch": job.n_ubatch, "type_k": job.type_k, "type_v": job.type_v,
-        "flash_attn": job.flash_attn, "started_at": datetime.now(UTC).replace(microsecond=0),
-        "load_before": hosts.busy_share(),
+        "flash_attn": job.flash_attn, "started_at": datetime.now(UTC).replace(microsecond=0), "load_before": load,
     }  # fmt: skip
     try:
-        outcome = engine.run(job, on_event)
+        outcome = instrument.run(job, on_event)
     except EngineFailed as error:
         # Where the file lies is nobody's business.
         why = " ".join(str(error).replace(str(path.resolve()), path.name).replace(str(path), path.name).split())
         return Result(**common, backend="unknown", failed=why[:500])
-    facts = outcome.facts
-    return Result(**common, backend=facts["backend"], layers_offloaded=facts["layers_offloaded"], samples_ns=outcome.samples_ns)
+    told = {k: outcome.facts[k] for k in (*common, "backend", "layers_offloaded") if k in outcome.facts}
+    return Result(**{**common, **told}, samples_ns=outcome.samples_ns)
 
 
 def lock_folder() -> Path:

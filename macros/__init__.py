@@ -29,6 +29,7 @@ def define_env(env: Any) -> None:
         labdata,
         mathml,
         narrative,
+        noise,
         pages,
         predict,
         roofline,
@@ -152,6 +153,10 @@ def define_env(env: Any) -> None:
         return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date}
 
     @env.macro
+    def checks_of(kind: str) -> list[str]:
+        return sorted((name for name in lab.checks if name.startswith(f"{kind}-")), reverse=True)
+
+    @env.macro
     def check_rows(name: str) -> list[dict]:
         return rows.check(lab.get("checks", name)).to_dict("records")
 
@@ -196,6 +201,9 @@ def define_env(env: Any) -> None:
             "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
             "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],
             "busy_load": values.percent(compare.BUSY_LOAD, "spec", 0),
+            "stolen": values.percent(compare.STOLEN, "spec", 0),
+            "alpha": values.percent(noise.ALPHA, "spec", 0),
+            "matters": values.percent(noise.MATTERS, "spec", 0),
         }
 
     @env.macro

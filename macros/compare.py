@@ -6,7 +6,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from macros import units
+from macros import noise, units
 from macros.inks import DIRECTIONS, Prediction, Target
 from macros.labdata import Lab, LabError, same_setting
 from macros.records import Result, Run
@@ -16,6 +16,7 @@ NOISE_SIGMAS = 2.0  # two numbers closer than this many sigma are not said to di
 TOLERANCE = 0.10  # a point or a ratio this close to the measurement held
 NOISY_SIGMA = 0.10  # sigma over the mean from which a test is called noisy (pyperf's rule)
 BUSY_LOAD = 0.5  # share of the cores in use from which a machine is called busy
+STOLEN = 0.02  # share of the cores its host gave to others from which a virtual machine's test says so
 
 SAME = "not distinguishable"  # said where two numbers differ by less than the noise
 
@@ -252,11 +253,37 @@ def result_of(lab: Lab, machine: str, run: str, test: str, depth: int = 0, model
 
 
 def conditions(result: Result) -> list[str]:
-    """What a reader must know beside this number: busy machine, noise; empty when calm."""
+    """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm."""
     words = []
     if result.load_before is not None and result.load_before > BUSY_LOAD:
         words.append(f"busy machine: {result.load_before:.0%} of the cores in use before the test")
+    words += surroundings(result)
     measured = rate(result)
     if measured and measured.relative_sigma > NOISY_SIGMA:
         words.append(f"noisy: σ is {measured.relative_sigma:.0%} of the mean")
+    times = result.samples_ns or []
+    odd = noise.outlier(times)
+    if odd is not None:
+        words.append(f"outlier: repetition {odd + 1} of {len(times)} took {1 + noise.from_others(times, odd):.2f} times as long as the others")
+    change = noise.trend(times)
+    if change is not None:
+        words.append(f"trend: {abs(change):.0%} {'slower' if change > 0 else 'faster'} from the first to the last repetition")
+    return words
+
+
+def surroundings(result: Result) -> list[str]:
+    """What the machine did to a test meanwhile: heat, a host that gave its cores to others, rounds that failed."""
+    words = []
+    sittings = result.sittings
+    if sum(s.throttled or 0 for s in sittings):
+        words.append("hot: the CPU slowed itself down meanwhile")
+    limit = min((x for s in sittings for x in s.speed_limit if x is not None), default=1.0)
+    if limit < 1:
+        words.append(f"hot: the CPU was held to {limit:.0%} of its speed")
+    stolen = max((s.steal for s in sittings if s.steal is not None), default=0.0)
+    if stolen > STOLEN:
+        words.append(f"shared host: {stolen:.0%} of the cores' time went to others")
+    failed = [s.failed for s in sittings if s.failed]
+    if failed and not result.failed:
+        words.append(f"{len(failed)} of {len(sittings)} rounds failed: {failed[0]}")
     return words

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from macros import anchors, chart_cache, compare, labdata, rows, seals, tables
 from macros.compare import Score
+from macros.latency import Latency
 from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, remark, tally_words
 from macros.records import Result, Run
 from macros.tables import Column
@@ -259,6 +260,16 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
         Column("pairs", "Pairs", "right"),
     ]
     return _table(book, id, columns, cells, rows.pairs(check), caption)
+
+
+def waits_table(book: Book, document: Latency, id: str, caption: str) -> str:
+    """Time to first token by length of the prompt."""
+    frame = rows.waits(document)
+    cells = [{"n": number(r.n_prompt, 0), "wait": Value(r.mean_s, "s", "measured", sigma=r.sigma_s).text,
+              "rate": number(r.rate_tok_s, decimals_for(r.rate_tok_s)), "reps": str(r.n)} for r in frame.itertuples()]  # fmt: skip
+    columns = [Column("n", "Prompt [tokens]", "right"), Column("wait", "Time to first token", "right"),
+               Column("rate", "Prompt tokens ÷ wait [tok/s]", "right"), Column("reps", "n", "right")]  # fmt: skip
+    return _table(book, id, columns, cells, frame, caption)
 
 
 def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:

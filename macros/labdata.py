@@ -21,6 +21,7 @@ from macros.cards import Machine, Model
 from macros.fields import Source
 from macros.hardware import Chip, Chips
 from macros.inks import Errata, Ink, OpenInk, Prediction
+from macros.latency import Latency
 from macros.records import Check, Result, Run
 from macros.seals import Seal, Withdrawal
 from macros.seen import GgufFiles, SeenFile
@@ -60,7 +61,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _inline(dumper: yaml.SafeDumper, items: list) -> yaml.Node:
-    scalars = all(isinstance(i, (int, float)) for i in items)
+    scalars = all(i is None or isinstance(i, (int, float)) for i in items)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=bool(items) and scalars)
 
 
@@ -150,6 +151,7 @@ class Lab:
     seals: dict[str, Seal] = field(default_factory=dict)
     withdrawn: dict[str, Withdrawal] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
+    latencies: dict[str, Latency] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
     gguf_files: GgufFiles | None = None
@@ -280,7 +282,7 @@ def load(root: Path = ROOT) -> Lab:
     later: dict[str, Any] = {}  # seals beside their files, by the file's place
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
     found: dict[str, dict[str, Any]] = {
-        k: {} for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files")
+        k: {} for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies")
     }
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
@@ -304,6 +306,8 @@ def load(root: Path = ROOT) -> Lab:
     for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
         for path in sorted(root.glob(f"{folder}/*.yml")):
             read(kind, path, folder, path.stem)
+    for path in sorted(root.glob("latency/*.yml")):
+        read(Latency, path, "latencies", path.stem)
     beside = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
     files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
     for path, stem, word in sorted(files, key=lambda f: f[2] != "seal"):  # seals first: what they seal is checked by them

@@ -40,6 +40,7 @@ def machine_page(book: Book, name: str) -> str:
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
+    parts += _waits_section(book, name)
     if runs:
         parts += _bandwidth_section(book, runs)
         parts.append("## Raw measurements {#raw}")
@@ -54,6 +55,19 @@ def machine_page(book: Book, name: str) -> str:
         parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
         parts += [provenance(book, run) for run in gone]
     return "\n\n".join(parts)
+
+
+def _waits_section(book: Book, name: str) -> list[str]:
+    """The newest time to first token of each model on a machine."""
+    newest = {d.model: d for d in sorted(book.lab.latencies.values(), key=lambda d: d.started_at) if d.machine == name}
+    parts = ["## Time to first token {#ttft}"] if newest else []
+    for d in newest.values():
+        said = "prompts as text" if d.words else "prompts as token ids: the file has no vocabulary"
+        busy = f" Busy machine: {d.load_before:.0%} of the cores in use before it." if d.load_before > compare.BUSY_LOAD else ""
+        caption = (f"{inert(book.lab.models[d.model].name)}, {inert(d.backend)}, {d.n_threads} threads, {d.started_at:%Y-%m-%d}. From the prompt "
+                   f"to the first word of the answer, end to end; {said}. No prediction was written first.{busy}")
+        parts.append(exhibits.waits_table(book, d, f"ttft-{d.model}", caption))
+    return parts
 
 
 def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:

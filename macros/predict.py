@@ -5,6 +5,11 @@ The ink is what is scored; `macros.work` explains afterwards what the napkin lef
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from macros import roofline, work
 from macros.cards import Machine, Model
 from macros.fields import Quantity
@@ -15,9 +20,18 @@ RULE_OF_THUMB = (0.70, 0.90)
 RULE_SOURCE = "Day 1: expect 70-90 % of a roof"
 
 
-def kv_token_bytes(model: Model) -> float:
-    """KV cache one token adds, f16 [B]."""
-    return work.kv_token_bytes(model.structure())
+F16 = ("f16", "f16")
+
+
+def _cache(types: tuple[str, str]) -> work.Cache:
+    return work.Cache(type_k=types[0].upper(), type_v=types[1].upper())
+
+
+def kv_token_bytes(model: Model, types: tuple[str, str] = F16) -> float:
+    """KV cache one token adds, keys and values of these types [B]; NaN where a fork's type is not known here."""
+    if any(t.upper() not in work.BLOCKS for t in types):
+        return math.nan
+    return work.kv_token_bytes(model.structure(), _cache(types))
 
 
 def token_bytes(model: Model) -> float:
@@ -30,14 +44,16 @@ def token_params(model: Model) -> float:
     return model.param_count() - work.idle_experts(model.structure())[1]
 
 
-def step_bytes(model: Model, depth_tokens: float = 0) -> float:
-    """First-order bytes a decode step reads at a depth [B]."""
-    return token_bytes(model) + work.kv_read_bytes(model.structure(), depth_tokens)
+def step_bytes(model: Model, depth_tokens: float = 0, kv_types: tuple[str, str] = F16) -> float:
+    """First-order bytes a decode step reads at a depth [B]; NaN where a fork's cache type is not known here."""
+    if any(t.upper() not in work.BLOCKS for t in kv_types):
+        return math.nan
+    return token_bytes(model) + work.kv_read_bytes(model.structure(), depth_tokens, _cache(kv_types))
 
 
-def decode_ceiling_tok_s(machine: Machine, model: Model, depth_tokens: float = 0) -> float:
+def decode_ceiling_tok_s(machine: Machine, model: Model, depth_tokens: float = 0, kv_types: tuple[str, str] = F16) -> float:
     """First-order decode ceiling of a machine for a model at a depth [tok/s]."""
-    return roofline.decode_ceiling_tok_s(machine.specs.memory_bandwidth.si, step_bytes(model, depth_tokens))
+    return roofline.decode_ceiling_tok_s(machine.specs.memory_bandwidth.si, step_bytes(model, depth_tokens, kv_types))
 
 
 def prefill_ceiling_tok_s(machine: Machine, model: Model) -> float | None:
@@ -56,9 +72,9 @@ def prefill_depth_ratio(model: Model, depth_tokens: float) -> float:
     return weights / (weights + attention)
 
 
-def decode_depth_ratio(model: Model, depth_tokens: float) -> float:
+def decode_depth_ratio(model: Model, depth_tokens: float, kv_types: tuple[str, str] = F16) -> float:
     """First-order decode rate at a depth over the rate at depth 0 (fraction)."""
-    return token_bytes(model) / step_bytes(model, depth_tokens)
+    return token_bytes(model) / step_bytes(model, depth_tokens, kv_types)
 
 
 def _digits(value: float, n: int = 4) -> float:
@@ -78,20 +94,25 @@ def _size(model: Model) -> Input:
     return Input(name=name, value=_digits(size / 1e9, 6), unit="GB", source=how)
 
 
-def derive(machine: Machine, models: dict[str, Model], targets: list[Target], cpu_control: set[str]) -> list[Prediction]:
+def derive(
+    machine: Machine, models: dict[str, Model], targets: list[Target], cpu_control: set[str],
+    kv_types: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+) -> list[Prediction]:  # fmt: skip
     """The predictions the specs make about a plan's tests, in the plan's order.
 
     Args:
         targets: the tests about to be run
         cpu_control: names of experiments that switch the GPU off
+        kv_types: experiments' types of the key and value cache, where not f16
 
     Ratios are over the first test of the same kind at depth 0 (the experiment's own, else the
     first one of the plan). A test no rule speaks about gets no prediction.
     """
     found: list[Prediction] = []
     for target in targets:
-        found += _about(machine, models[target.model], target, _reference(targets, target), models, cpu_control)
-    return found
+        found += _about(machine, models[target.model], target, _reference(targets, target), models, cpu_control, kv_types.get(target.experiment, F16))
+    words = Counter(p.quantity for p in found)  # settings compared at the same depth are told apart by their experiment
+    return [p if words[p.quantity] == 1 else p.model_copy(update={"quantity": f"{p.quantity}, {p.of.experiment}"}) for p in found]
 
 
 def _reference(targets: list[Target], target: Target) -> Target | None:
@@ -103,8 +124,9 @@ def _reference(targets: list[Target], target: Target) -> Target | None:
 
 
 def _about(
-    machine: Machine, model: Model, of: Target, over: Target | None, models: dict[str, Model], cpu_control: set[str]
-) -> list[Prediction]:
+    machine: Machine, model: Model, of: Target, over: Target | None, models: dict[str, Model], cpu_control: set[str],
+    kv_types: tuple[str, str],
+) -> list[Prediction]:  # fmt: skip
     decode = of.test.startswith("tg")
     name = f"{of.experiment}-{of.test}" + (f"-d{of.depth}" if of.depth else "")
     what = "Decode rate" if decode else "Prefill rate"
@@ -118,7 +140,7 @@ def _about(
     if over is None:
         return _roof(machine, model, of, decode, name, what)
     if of.depth:
-        words, value, formula, why, inputs = _depth(model, of, decode, what)
+        words, value, formula, why, inputs = _depth(model, of, decode, what, kv_types)
     elif of.model != over.model:
         words, value, formula, why, inputs = _format(model, models[over.model], decode, what)
     else:
@@ -129,12 +151,13 @@ def _about(
     ]
 
 
-def _depth(model: Model, of: Target, decode: bool, what: str) -> tuple[str, float, str, str, list[Input]]:
+def _depth(model: Model, of: Target, decode: bool, what: str, kv_types: tuple[str, str]) -> tuple[str, float, str, str, list[Input]]:
     words = f"{what} at depth {of.depth} over depth 0"
     if decode:
-        kv = Input(name="KV per token", value=kv_token_bytes(model), unit="B", source="2 x L x Hkv x D x 2 B")
+        element = "2 B" if kv_types == F16 else f"the mean of {' and '.join(kv_types)}"
+        kv = Input(name="KV per token", value=kv_token_bytes(model, kv_types), unit="B", source=f"2 x L x Hkv x D x {element}")
         why = "the KV cache is read beside the weights"
-        return words, decode_depth_ratio(model, of.depth), "W / (W + d x KV)", why, [_size(model), kv]
+        return words, decode_depth_ratio(model, of.depth, kv_types), "W / (W + d x KV)", why, [_size(model), kv]
     why = "attention is computed beside the weights"
     inputs = [Input(name="parameters", value=token_params(model), unit="params", source="tensor table")]
     return words, prefill_depth_ratio(model, of.depth), "2P / (2P + 4 x L x H x D x d)", why, inputs

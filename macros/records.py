@@ -1,4 +1,4 @@
-"""Records of measuring: plans, runs with their raw samples, checks of the instrument."""
+"""Records of measuring: runs with their raw samples, checks of the instrument."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pydantic import AwareDatetime, Field, model_validator
 from macros import units
 from macros.fields import Count, Document, Id, NotNegative, Positive, Strict, key
 from macros.inks import Target
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 IMPORTED = "imported"  # profile and experiment of what a log brought in
@@ -55,6 +57,21 @@ class Published(Strict):
     n: Count | None = key("Repetitions; null: not told", 5)
 
 
+class Sitting(Strict):
+    """One process of a test: how many of its samples came from it, and the machine before and after it; null: not told."""
+
+    n: NotNegative = key("Its share of `samples_ns`, in their order; 0: it failed", 1)
+    started_at: AwareDatetime = key("When it began", "2026-11-30T04:10:00Z")
+    load: list[Share | None] = key("Share of all cores in use before and after, while the bench itself waits [1]", [0.1, 0.0], min_length=2, max_length=2)
+    cpu_mhz: list[Positive | None] = key("Clock of the CPU's cores before and after, mean [MHz]", [3200, 2900], default=[None, None], min_length=2, max_length=2)
+    celsius: list[float | None] = key("Hottest sensor before and after [°C]", [45, 88], default=[None, None], min_length=2, max_length=2)
+    speed_limit: list[Share | None] = key("Share of its full speed that macOS allows the CPU before and after [1]", [1, 0.8], default=[None, None], min_length=2, max_length=2)
+    throttled: NotNegative | None = key("Thermal throttle events meanwhile, summed over the CPUs", 0, default=None)
+    steal: Share | None = key("Share of all cores that a virtual machine's host gave to others meanwhile [1]", 0.02, default=None)
+    waited_s: NotNegative | None = key("Time waited for an idle machine before it [s]", 12, default=None)
+    failed: str | None = key("Why it gave no samples", "engine killed by SIGSEGV", default=None)
+
+
 class Result(Strict):
     """One test: what was run, and its raw samples (or why there are none)."""
 
@@ -77,6 +94,8 @@ class Result(Strict):
     started_at: AwareDatetime | None = key("When the test began", "2026-11-30T04:10:00Z", default=None)
     load_before: Annotated[float, Field(ge=0)] | None = key("Share of all cores in use just before the test, while the bench itself waits [1]", 0.1, default=None)
     samples_ns: list[Count] | None = key("Wall time of each repetition [ns]", [6190000000], default=None, min_length=1)
+    sittings: list[Sitting] = key("The processes the samples came from", default_factory=list)
+    stopped: Literal["repetitions", "interval", "cap"] | None = key("Why there were no more repetitions: as many as asked; the 95 % interval of the mean is narrow enough; the cap", "interval", default=None)
     published: Published | None = key("Mean and sigma, where only they were published", default=None)
     failed: str | None = key("Why there is no result", "engine killed by SIGSEGV", default=None)
 
@@ -86,6 +105,8 @@ class Result(Strict):
             raise ValueError("exactly one of samples_ns, published, failed")
         if not self.n_prompt and not self.n_gen:
             raise ValueError("one of n_prompt and n_gen is above 0 (both: llama-bench's pg test)")
+        if self.sittings and sum(s.n for s in self.sittings) != len(self.samples_ns or []):
+            raise ValueError("sittings: their n do not add up to the number of samples_ns")
         return self
 
     @property
@@ -97,6 +118,11 @@ class Result(Strict):
     def mixed(self) -> bool:
         """Prefill and decode under one clock: a rate that is neither."""
         return self.n_prompt > 0 and self.n_gen > 0
+
+    @property
+    def kv_types(self) -> tuple[str, str]:
+        """Types of the key and the value cache; llama.cpp's default where they were not told."""
+        return self.type_k or "f16", self.type_v or "f16"
 
     @property
     def target(self) -> Target:
@@ -152,21 +178,3 @@ class Check(Document):
             if len(p.a) != len(p.b):
                 raise ValueError(f"{p.test}: as many of a as of b; got {len(p.a)} and {len(p.b)}")
         return self
-
-
-class Experiment(Strict):
-    """Tests that change one thing against the baseline."""
-
-    name: Id = key("Name in ink and runs", "depth")
-    quant: str = key("Quantisation", "Q4_K_M")
-    tests: list[Annotated[str, Field(pattern=r"^(pp|tg)[1-9]\d*$")]] = key("pp<N> and tg<N>", ["pp512", "tg128"], min_length=1)
-    depths: list[NotNegative] = key("Tokens already in the context", [0, 2048], default=[0], min_length=1)
-    cpu_control: bool = key("Run with the GPU switched off; left out where there is none", default=False)
-
-
-class Plan(Strict):
-    """A profile of the bench (bench/plans/<profile>.yml): which tests, in which order."""
-
-    about: str = key("One line", "Day 1's plan")
-    shape: str = key("Shapes of the synthetic weights, unless MODEL or SHAPE say otherwise", "qwen3-0.6b")
-    experiments: list[Experiment] = key("In the order they run", min_length=1)

@@ -140,6 +140,9 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
                     fit = {name: p for name, p in ids.items() if p.kind in kinds and p.of.test != "file_size"}
                     known(shown, f"anchors.{i}.{end}", getattr(a, end), fit)
                 known(shown, f"anchors.{i}.run", a.run, lab.runs)
+    for one in lab.latencies.values():
+        known(f"labdata/latency/{one.id}.yml", "machine", one.machine, lab.machines)
+        known(f"labdata/latency/{one.id}.yml", "model", one.model, lab.models)
     for name, run in lab.runs.items():
         shown = f"labdata/runs/{name}.yml"
         known(shown, "machine", run.machine, lab.machines)

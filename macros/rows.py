@@ -11,6 +11,7 @@ from macros import compare, predict
 from macros.cards import Machine
 from macros.compare import Measured, Score, rate
 from macros.labdata import Lab, LabError
+from macros.latency import Latency
 from macros.records import IMPORTED, Check, Result, Run
 from macros.roofline import achieved_bandwidth_bytes_s
 
@@ -135,7 +136,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
             {
                 "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
-                "step_bytes": predict.step_bytes(card, r.depth),
+                "step_bytes": predict.step_bytes(card, r.depth, r.kv_types),
                 "measured_tok_s": m.mean,
                 "sigma_tok_s": m.sigma,
                 "predicted_tok_s": predicted,
@@ -150,7 +151,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
 def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[float, float]:
     """Ratio to depth 0 (fraction) and roof [tok/s] at a result's depth."""
     if r.n_gen:
-        return predict.decode_depth_ratio(card, r.depth), predict.decode_ceiling_tok_s(machine, card, r.depth)
+        return predict.decode_depth_ratio(card, r.depth, r.kv_types), predict.decode_ceiling_tok_s(machine, card, r.depth, r.kv_types)
     ratio = predict.prefill_depth_ratio(card, r.depth)
     roof = predict.prefill_ceiling_tok_s(machine, card)
     return ratio, roof * ratio if roof else math.nan
@@ -166,7 +167,7 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
         card, m = lab.models[r.model], rate(r)
         if m is None:
             continue
-        read = predict.step_bytes(card, r.depth)
+        read = predict.step_bytes(card, r.depth, r.kv_types)
         achieved = achieved_bandwidth_bytes_s(m.mean, read)
         roof = lab.machines[run.machine].specs.memory_bandwidth.si
         rows.append({"label": label, "achieved_gb_s": achieved / 1e9, "roof_gb_s": roof / 1e9, "share": achieved / roof})
@@ -238,6 +239,16 @@ def check(document: Check) -> pd.DataFrame:
         low, high = np.percentile(medians[1] / medians[0], (2.5, 97.5))
         found.append({"test": p.test, "median_a": float(a), "median_b": float(b), "ratio": float(b / a),
                       "ratio_low": float(low), "ratio_high": float(high), "pairs": len(p.a)})  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def waits(document: Latency) -> pd.DataFrame:
+    """Time to first token by prompt length. Columns: n_prompt, mean_s, sigma_s, n, rate_tok_s (prompt tokens over the mean wait)."""
+    found = []
+    for w in document.waits:
+        seconds = np.array(w.samples_ns) / 1e9
+        sigma = float(seconds.std(ddof=1)) if len(seconds) > 1 else math.nan
+        found.append({"n_prompt": w.n_prompt, "mean_s": float(seconds.mean()), "sigma_s": sigma, "n": len(seconds), "rate_tok_s": w.n_prompt / seconds.mean()})
     return pd.DataFrame(found)
 
 

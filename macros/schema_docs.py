@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, hardware, inks, labdata, records, seals, seen
+from macros import cards, hardware, inks, labdata, latency, records, seals, seen
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
@@ -26,6 +26,7 @@ FILES = {
     "checks/<check>.yml": records.Check,
     "chips/<vendor>.yml": hardware.Chips,
     "gguf_files.yml": seen.GgufFiles,
+    "latency/<latency>.yml": latency.Latency,
 }
 INTRO = """# labdata: the facts, and nothing else
 
@@ -47,7 +48,7 @@ from another hand, has its hash in `<name>.seal.yml` beside it, which says when 
 history, `make check` and the build also compare every ink, run and raw file with all its committed versions and
 with the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`); only a run that was half done may have grown.
 
-The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py`, `latency.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "typed"},
+    {"units", "roofline", "ggml_types", "noise", "typed"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -24,8 +24,9 @@ LAYERS = [
     {"fields", "gguf_bytes", "gguf_shape"},
     {"gguf_header"},
     {"seals"},
-    {"cards", "hardware", "inks"},
+    {"cards", "hardware", "inks", "plans"},
     {"records", "seen"},
+    {"latency"},
     {"proof", "references"},
     {"labdata"},
     {"history", "schema_docs", "predict", "compare", "architectures"},
@@ -43,8 +44,8 @@ ONLY = {  # package -> modules that may import it
     "altair": {"macros/charts", "macros/chart_layout"},
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/labdata"},
-    "llama_cpp": {"bench/llama"},
-    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/session", "macros/history"},
+    "llama_cpp": {"bench/llama", "bench/llama_text"},
+    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/llama_bench", "macros/history"},
 }
 
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from conftest import run_module
 
-from bench import hub, options, plan, prepare, session, weights
+from bench import hub, instruments, options, plan, prepare, session, weights
 from bench.plan import PlanError
 from macros import labdata, references
 from macros.work import Shape
@@ -127,11 +127,11 @@ def test_ctrl_c_says_how_to_go_on(project: Path, tiny: Path, tmp_path: Path):
 
 
 UNKNOWN_GPU = """
-import dataclasses, bench.host, bench.session
+import dataclasses, bench.host, bench.engine
 from bench.__main__ import main
-host, facts = bench.host.collect(), bench.session.engine_facts()
+host, facts = bench.host.collect(), bench.engine.installed()
 bench.host.collect = lambda: dataclasses.replace(host, gpus=[bench.host.Gpu("NVIDIA Imaginary 1")])
-bench.session.engine_facts = lambda: {**facts, "gpu": True}
+bench.engine.installed = lambda: {**facts, "gpu": True}
 raise SystemExit(main(["run"]))
 """
 
@@ -154,7 +154,7 @@ def test_beside_an_unknown_gpu_the_cpu_alone_is_benched_unless_the_gpu_was_asked
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"PROFILE": "slow"}, ("PROFILE", "'slow'", "day1, quick")),
+        ({"PROFILE": "slow"}, ("PROFILE", "'slow'", "day1,", "quick")),
         ({"SHAPE": "llama-70b"}, ("SHAPE", "'llama-70b'", "qwen3-0.6b")),
         ({"REPS": "many"}, ("REPS", "'many'")),
         ({"THREADS": "0"}, ("THREADS", "'0'")),
@@ -289,5 +289,5 @@ def test_a_failed_test_does_not_tell_where_the_file_lies(tmp_path: Path):
     path.write_bytes(b"GGUF")
     card = prepare.synthetic(labdata.load(), "qwen3-0.6b", ["Q8_0"])
     test = plan.tests(plan.read("quick"), card, gpu=False)[0]
-    result = session.one(test, path, options.Options(reps=1), 1, lambda _: None)
+    result = session.one(test, path, options.Options(), 1, 1, instruments.in_process(), None, lambda _: None)
     assert "broken.gguf" in result.failed and "secret-folder" not in result.failed

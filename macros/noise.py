@@ -1,0 +1,119 @@
+"""Is a series of repetitions calm? Interval of its mean, an outlier in it, a trend along it.
+
+Standard library only; numbers in, numbers out. The three rules are textbook ones, chosen because
+they hold for five repetitions as for fifty.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from collections.abc import Sequence
+
+ALPHA = 0.02  # false alarms of each test on calm repetitions; the rarest a trend over five can be is 1 in 60
+MATTERS = 0.01  # of the mean: less than what the interval aims at is not worth a word
+CONFIDENCE = 0.95
+
+
+@functools.cache
+def t_quantile(p: float, df: int) -> float:
+    """Quantile of Student's t distribution, p >= 0.5.
+
+    With t = sqrt(df) tan(u) its density is cos(u)^(df - 1), smooth and bounded: Simpson's rule and bisection.
+    Source: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2 (the table in the doctest).
+
+    >>> [round(t_quantile(0.975, df), 3) for df in (1, 4, 9, 29)]
+    [12.706, 2.776, 2.262, 2.045]
+    """
+    whole = math.sqrt(math.pi) * math.exp(math.lgamma(df / 2) - math.lgamma((df + 1) / 2))
+    low, high = 0.0, math.pi / 2
+    for _ in range(50):
+        middle = (low + high) / 2
+        step = middle / 200
+        terms = (math.cos(i * step) ** (df - 1) * (1 if i in (0, 200) else 4 if i % 2 else 2) for i in range(201))
+        low, high = (middle, high) if 0.5 + sum(terms) * step / 3 / whole < p else (low, middle)
+    return math.sqrt(df) * math.tan(low)
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Half the 95 % interval of the mean, relative to the mean (fraction); infinite for one value.
+
+    Assumes: values drawn alike and independently, which a trend breaks.
+    Source: NIST/SEMATECH e-Handbook, 1.3.5.2.
+
+    >>> round(half_width([4.0, 5.0, 6.0]), 3)            # 4.303 x 1 / sqrt(3) / 5
+    0.497
+    """
+    n = len(values)
+    if n < 2:
+        return math.inf
+    sigma = statistics.stdev(values)
+    return t_quantile((1 + CONFIDENCE) / 2, n - 1) * sigma / math.sqrt(n) / statistics.fmean(values)
+
+
+def grubbs_critical(n: int, alpha: float) -> float:
+    """Grubbs' two-sided limit on the largest distance from the mean in sigmas, n values.
+
+    Source: NIST/SEMATECH e-Handbook, 1.3.5.17.1.
+    """
+    t = t_quantile(1 - alpha / (2 * n), n - 2)
+    return (n - 1) / math.sqrt(n) * math.sqrt(t * t / (n - 2 + t * t))
+
+
+def outlier(values: Sequence[float]) -> int | None:
+    """Index of the one value that does not belong (Grubbs' test, and over 1 % from the others' mean); None: all do.
+
+    Assumes: the others scatter normally, and one value at most is off.
+    """
+    n = len(values)
+    sigma = statistics.stdev(values) if n > 2 else 0.0
+    if not sigma:
+        return None
+    mean = statistics.fmean(values)
+    worst = max(range(n), key=lambda i: abs(values[i] - mean))
+    if abs(values[worst] - mean) / sigma <= grubbs_critical(n, ALPHA):
+        return None
+    return worst if abs(from_others(values, worst)) > MATTERS else None
+
+
+def from_others(values: Sequence[float], index: int) -> float:
+    """One value over the mean of the others, minus 1 (fraction)."""
+    others = [v for i, v in enumerate(values) if i != index]
+    return values[index] / statistics.fmean(others) - 1
+
+
+def kendall_tail(n: int, s: int) -> float:
+    """Chance that n values in random order have a Mann-Kendall S of at least s >= 0.
+
+    Exact, by counting permutations by their inversions; over 20 values by the normal distribution. Source: Kendall 1975, Rank Correlation Methods,
+    table of S; as reprinted in Gilbert 1987, table A18.
+
+    >>> [round(kendall_tail(n, s), 4) for n, s in ((4, 6), (5, 10), (10, 23), (10, 27))]
+    [0.0417, 0.0083, 0.0233, 0.0083]
+    """
+    if n > 20:
+        return 1 - statistics.NormalDist(0, math.sqrt(n * (n - 1) * (2 * n + 5) / 18)).cdf(s - 1)
+    counts = [1]  # permutations of k values by inversions
+    for k in range(2, n + 1):
+        counts = [sum(counts[max(0, i - k + 1) : i + 1]) for i in range(len(counts) + k - 1)]
+    pairs = n * (n - 1) // 2
+    return sum(counts[: (pairs - s) // 2 + 1]) / math.factorial(n)
+
+
+def trend(values: Sequence[float]) -> float | None:
+    """Change from the first to the last value over the median (fraction); None: no trend, or one under 1 %.
+
+    A trend is said where the Mann-Kendall test finds one; its size is Theil and Sen's, the median of
+    all slopes. Source: Mann 1945; Kendall 1975; Sen 1968.
+    """
+    n = len(values)
+    if n < 3:
+        return None
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    s = sum((values[j] > values[i]) - (values[j] < values[i]) for i, j in pairs)
+    if 2 * kendall_tail(n, abs(s)) > ALPHA:
+        return None
+    slope = statistics.median((values[j] - values[i]) / (j - i) for i, j in pairs)
+    change = slope * (n - 1) / statistics.median(values)
+    return change if abs(change) > MATTERS else None
