@@ -109,8 +109,8 @@ PRIORS: dict[str, tuple[float, float]] = {
     "w.age": (0, 0.15), "w.age.backend": (0, 0.1), "w.ratio": (0, 0.1), "w.ratio.backend": (0, 0.06), "w.two_dies": (0, 0.5),
     "w.fa": (0, 0.05), "w.quant": (0, 0.06), "w.quant.backend": (0, 0.06), "w.bits": (0, 0.2), "w.bits.backend": (0, 0.2),
     "w.bits.bw": (0, 0.2), "w.moe": (0, 0.5), "w.arch": (0, 0.05), "w.arch.moe": (0, 0.15),
-    # decode, KV cache
-    "kv": (math.log(0.6), 3), "kv.backend": (0, 0.4), "kv.fa": (0, 0.4), "kv.gqa": (0, 0.3), "kv.bw": (0, 0.3),
+    # decode, KV cache; with flash attention as Day 1's sweep on an M4 had it (not in the corpus)
+    "kv.plain": (math.log(0.5), 1), "kv.fa": (math.log(0.70), 0.3), "kv.backend": (0, 0.3), "kv.gqa": (0, 0.3), "kv.bw": (0, 0.3),
     # decode, fixed cost per layer [log µs]
     "t": (math.log(15), 3), "t.backend": (0, 0.5), "t.bw": (0, 0.2), "t.age": (0, 0.3), "t.moe": (0.5, 1), "t.moe.backend": (0, 0.3),
     # prefill, matmuls
@@ -119,8 +119,8 @@ PRIORS: dict[str, tuple[float, float]] = {
     "l.quantised.backend": (0, 0.3), "l.quantised.gen": (0, 0.15), "l.quantised.age": (0, 0.3), "l.quant": (0, 0.08),
     "l.quant.backend": (0, 0.1), "l.size": (0, 0.1), "l.size.flops": (0, 0.1), "l.two_dies": (0, 0.3), "l.fa": (0, 0.15),
     "l.moe": (-0.5, 0.7), "l.moe.backend": (0, 0.3), "l.moe.arch": (0, 0.3),
-    # prefill, attention: without flash attention the scores go through memory
-    "a": (math.log(0.25), 3), "a.backend": (0, 0.5), "a.fa": (0.7, 0.3), "a.flops": (0, 0.2), "a.head": (0, 0.3), "a.age": (0, 0.3),
+    # prefill, attention: without flash attention the scores go through memory; with it, as Day 1's M4 had it
+    "a.plain": (math.log(0.25), 1), "a.fa": (math.log(0.54), 0.3), "a.backend": (0, 0.3), "a.flops": (0, 0.2), "a.head": (0, 0.3), "a.age": (0, 0.3),
     "a.gen": (0, 0.2),
     # prefill, streaming: large sequential reads
     "s": (math.log(0.8), 0.2), "s.backend": (0, 0.1), "s.one_by_one": (0, 0.5),
@@ -171,7 +171,7 @@ def _decode(load: Load, device: Device, setup: Setup) -> dict[str, Term]:
         "w.fa": setup.flash_attn, f"w.quant:{q}": 1, f"w.quant.backend:{b}/{q}": 1, "w.bits": bits, f"w.bits.backend:{b}": bits,
         "w.bits.bw": bits * bw, "w.moe": load.moe, f"w.arch{'.moe' * load.moe}:{load.arch}": 1,
     }  # fmt: skip
-    kv = {"kv": 1, f"kv.backend:{b}": 1, "kv.fa": setup.flash_attn, "kv.gqa": math.log(load.gqa / 4), "kv.bw": bw}
+    kv = {"kv.fa" if setup.flash_attn else "kv.plain": 1, f"kv.backend:{b}": 1, "kv.gqa": math.log(load.gqa / 4), "kv.bw": bw}
     fixed = {"t": 1, f"t.backend:{b}": 1, "t.bw": bw, "t.age": old, "t.moe": load.moe, f"t.moe.backend:{b}": load.moe}
     return {
         "weights": _term(load.bytes["weights"] / device.bandwidth_bytes_s, True, weights),
@@ -194,7 +194,7 @@ def _prefill(load: Load, device: Device, setup: Setup) -> dict[str, Term]:
         "l.two_dies": device.two_dies, "l.fa": setup.flash_attn, "l.moe": moe, f"l.moe.backend:{b}": moe,
         f"l.moe.arch:{load.arch}": moe,
     }  # fmt: skip
-    attention = {"a": 1, f"a.backend:{b}": 1, "a.fa": setup.flash_attn, "a.flops": flops, "a.head": math.log(128 / load.head_dim),
+    attention = {"a.fa" if setup.flash_attn else "a.plain": 1, f"a.backend:{b}": 1, "a.flops": flops, "a.head": math.log(128 / load.head_dim),
                  "a.age": old, f"a.gen:{g}": 1}  # fmt: skip
     streamed, stream = load.bytes["weights"] * load.passes, {"s": 1, f"s.backend:{b}": 1}
     if moe and setup.build is not None and setup.build < GROUPED_MOE_BUILD:

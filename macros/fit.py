@@ -21,6 +21,7 @@ from scipy.optimize import least_squares
 
 from macros import calibrated, calibration, corpus, spread
 from macros.calibrated import BINDING_NORM, prior
+from macros.corpus_models import NotPredictable
 
 # Log standard deviations: of one repetition of a test elsewhere, of a chip, of a machine with that chip.
 NOISE = {"decode": 0.08, "prefill": 0.10}
@@ -47,7 +48,7 @@ def known_rows(rows: Sequence[dict[str, str]]) -> list[Known]:
     for row in rows:
         try:
             case = corpus.case(row)
-        except corpus.NotPredictable:
+        except NotPredictable:
             continue
         found.append(Known(row["id"], row["chip"], f"{row['chip']} {row['machine']}", case, float(row["tok_s"])))
     return found
