@@ -37,7 +37,7 @@ JOBS = {
     "venv": (),
     "site": ("site",),
     "bench": ("bench", "engine"),
-    "fit": ("fit",),
+    "fit": ("site", "fit"),
     "test": ("site", "bench", "fit", "dev", "engine"),
 }
 # Disk that a part takes while it is made [B], measured on Linux x86-64 and rounded up.

@@ -132,6 +132,30 @@ def define_env(env: Any) -> None:
         return exhibits.check_table(book, name, id, caption)
 
     @env.macro
+    def accuracy() -> dict:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.facts()
+
+    @env.macro
+    def score_table(phase: str, id: str, caption: str) -> str:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.score_table(book, phase, id, caption)
+
+    @env.macro
+    def score_figure(phase: str, id: str, caption: str) -> str:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.scatter(book, phase, id, caption)
+
+    @env.macro
+    def miss_table(id: str, caption: str) -> str:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.worst_table(book, id, caption)
+
+    @env.macro
     def rules() -> dict:
         return {
             "tolerance": values.percent(compare.TOLERANCE, "spec", 0),

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from macros import calibrated, corpus
 from macros.calibrated import Load
+from macros.corpus_models import NotPredictable
 
 FIT = corpus.FOLDER / "fit.json"
-CODE = ("calibrated.py", "corpus.py", "corpus_models.py", "devices.py", "fit.py", "spread.py")
+CODE = ("fit.py", "spread.py")
 LEVEL = 0.80  # what the intervals promise
 
 
@@ -39,20 +40,34 @@ def fitted() -> dict:
     """
     try:
         document = json.loads(FIT.read_text(encoding="utf-8"))
-        return {key: document[key] for key in ("inputs", "coefficients", "intervals", "own_row", "held_out")}
+        return {key: document[key] for key in ("inputs", "coefficients", "intervals", "own_row", "held_out", "own_held_out")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise corpus.CorpusError([f"{FIT}: file: cannot be read; {error}; write it with `make fit`"]) from None
 
 
 def inputs_sha256() -> str:
-    """Hash of all that decides the fit: the measurements, the chips, and the code that fits.
+    """Hash of all that decides the fit: rates, work over roofs, features, classes, priors, and the code that fits.
 
     Line ends do not count, so a checkout on another system is the same input.
     """
     digest = hashlib.sha256()
-    for path in (corpus.MEASUREMENTS, corpus.CHIPS, *(Path(__file__).parent / name for name in CODE)):
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    for name in CODE:
+        digest.update((Path(__file__).parent / name).read_bytes().replace(b"\r\n", b"\n"))
+    digest.update(repr((sorted(calibrated.PRIORS.items()), calibrated.BINDING_NORM)).encode())
+    for row in corpus.measurements():
+        try:
+            case = corpus.case(row)
+        except NotPredictable:
+            continue
+        parts = [{name: (f"{t.roof_s:.6e}", t.divide, _rounded(t.features)) for name, t in calibrated.terms(load, case.device, case.setup).items()}
+                 for load in case.loads]  # fmt: skip
+        digest.update(repr((row["id"], row["chip"], row["machine"], row["tok_s"], case.steps, parts, case_classes(case))).encode())
     return digest.hexdigest()
+
+
+def _rounded(features: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Features as text that does not depend on a machine's last bits."""
+    return [(name, f"{x:.6e}") for name, x in features.items()]
 
 
 def seconds(case: corpus.Case, coefficients: Mapping[str, float]) -> list[dict[str, float]]:
@@ -73,12 +88,14 @@ def case_rate_tok_s(case: corpus.Case, coefficients: Mapping[str, float]) -> flo
     return tokens / whole
 
 
-def classes(load: Load, backend: str, depth: bool) -> dict[str, float]:
+def classes(load: Load, backend: str, deep: bool) -> dict[str, float]:
     """What an interval's width depends on: indicators of the classes a load belongs to."""
     group = backend if backend in ("CUDA", "Metal") else "other"
     quant = load.quant if load.quant in ("F16", "Q8_0", "Q4_0", "Q4_K_M") else "other"
-    names = {"all", load.phase, f"{load.phase}/{group}", f"quant/{quant}", f"{load.phase}/{'moe' if load.moe else 'dense'}"}
-    return dict.fromkeys(sorted(names | ({"deep"} if depth else set())), 1.0)
+    names = [group, quant + " format", *["MoE"] * load.moe]
+    if load.phase == "prefill":
+        names += [f"prefill, {name}" for name in names] + ["prefill"]
+    return dict.fromkeys(["all", *names, *["deep"] * deep], 1.0)
 
 
 def case_classes(case: corpus.Case) -> dict[str, float]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from macros import calibrated, calibration, corpus, spread
+from macros import calibrated, calibration, corpus, labdata, spread
 from macros.calibrated import BINDING_NORM, prior
 from macros.corpus_models import NotPredictable
 
@@ -161,10 +161,23 @@ def main() -> None:
         "coefficients": dict(sorted(learnt.items())),
         "intervals": spread.intervals(rows, off),
         "own_row": spread.own_row(rows, off),
+        "own_held_out": spread.own_misses(rows, off),
         "held_out": spread.held_out_table(rows, without, off),
     }
-    calibration.FIT.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    labdata.write_text(calibration.FIT, _compact(document))
     print(f"{calibration.FIT}: {len(learnt)} coefficients from {len(rows)} rows")
+
+
+def _compact(document: dict) -> str:
+    """JSON with one line an entry, so that a new fit shows as the numbers that moved."""
+    parts = []
+    for key, value in document.items():
+        if isinstance(value, dict):
+            lines = ",\n".join(f"  {json.dumps(k, ensure_ascii=False)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items())
+            parts.append(f" {json.dumps(key)}: {{\n{lines}\n }}")
+        else:
+            parts.append(f" {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 if __name__ == "__main__":
