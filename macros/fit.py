@@ -1,7 +1,7 @@
 """Learn the predictor's coefficients from the public measurements: `python -m macros.fit`.
 
 A maximum a posteriori fit in log time: residuals and the chips' and machines' own offsets enter through
-a Cauchy loss (scipy's least_squares), so that a misconfigured machine is outvoted and cannot drag the
+a Cauchy loss (scipy's trust-exact solver), so that a misconfigured machine is outvoted and cannot drag the
 rest; coefficients have Gaussian priors (`macros.calibrated.PRIORS`). Offsets of chips and machines are
 fitted and thrown away: they keep seventy rows of one machine from counting as seventy machines.
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import minimize
 
 from macros import calibrated, calibration, corpus, labdata, spread
 from macros.calibrated import BINDING_NORM, prior
@@ -28,7 +28,7 @@ NOISE = {"decode": 0.08, "prefill": 0.10}
 CHIP = {"decode": 0.08, "prefill": 0.12}
 MACHINE = {"decode": 0.06, "prefill": 0.10}
 CAUCHY = 1.5  # residuals beyond this many standard deviations lose their say
-STEPS = 40
+STEPS, GRADIENT = 200, 0.01
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,32 @@ def _solve(features, roofs, kinds, measured, groups, sizes, mean, width, noise) 
         rows = np.hstack([np.einsum("kn,knm->nm", change / whole, features), groups]) / noise
         return np.vstack([rows, np.diag(np.concatenate([1 / width, 1 / sizes]))])
 
-    def loss(z: np.ndarray) -> np.ndarray:
-        """Cauchy for rows and offsets, squares for priors: [rho, its first, its second derivative]."""
-        rho = np.vstack([z, np.ones_like(z), np.zeros_like(z)])
-        robust = np.r_[0:n, n + m : len(z)]
-        s = 1 + z[robust] / CAUCHY**2
-        rho[:, robust] = CAUCHY**2 * np.log(s), 1 / s, -1 / (CAUCHY * s) ** 2
-        return rho
+    robust = np.r_[0:n, n + m : n + m + len(sizes)]
+
+    def half_sum(x: np.ndarray) -> float:
+        """Half the sum of Cauchy losses of rows and offsets and of the priors' squares."""
+        square = residuals(x) ** 2
+        square[robust] = CAUCHY**2 * np.log1p(square[robust] / CAUCHY**2)
+        return float(square.sum() / 2)
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        r = residuals(x)
+        return jacobian(x).T @ (_say(r, robust) * r)
+
+    def curvature(x: np.ndarray) -> np.ndarray:
+        """Gauss-Newton: never negative, so every step goes downhill."""
+        j = jacobian(x)
+        return j.T @ (_say(residuals(x), robust)[:, None] * j)
 
     start = np.concatenate([mean, np.zeros(len(sizes))])
-    return least_squares(residuals, start, jac=jacobian, loss=loss, max_nfev=STEPS, ftol=1e-4, xtol=1e-5, gtol=1e-5).x[:m]
+    return minimize(half_sum, start, jac=slope, hess=curvature, method="trust-exact", options={"gtol": GRADIENT, "maxiter": STEPS}).x[:m]
+
+
+def _say(r: np.ndarray, robust: np.ndarray) -> np.ndarray:
+    """Weight of each residual: 1 for priors, falling with distance for rows and offsets."""
+    weight = np.ones_like(r)
+    weight[robust] = 1 / (1 + (r[robust] / CAUCHY) ** 2)
+    return weight
 
 
 def both_phases(rows: Sequence[Known]) -> dict[str, float]:
