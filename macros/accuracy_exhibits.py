@@ -91,7 +91,7 @@ def worst_table(book: Book, id: str, caption: str) -> str:
             "measured": number(r["measured_tok_s"], decimals_for(r["measured_tok_s"])),
             "ratio": number(r["ratio"], 2) + "×",
             "cause": r["cause"],
-            "notes": r["notes"].split("; ")[-1] if ";" in r["notes"] else r["notes"],
+            "notes": "; ".join(part for part in r["notes"].split("; ") if not part.startswith("via ")),
         }
         for i, r in enumerate(far.to_dict("records"), 1)
     ]

@@ -102,22 +102,24 @@ class Term:
 
 
 # Family of a coefficient -> (prior mean, prior standard deviation), in logs. Means are what engines
-# are known to reach; deviations say how far a group may stand from its neighbours.
+# are known to reach; deviations say how far a group may stand from its neighbours. Age: releases get
+# faster, so an old build starts a little below; few machines ran both, and a slow new one shall not
+# pass for a slow new build.
 PRIORS: dict[str, tuple[float, float]] = {
     # decode, weights
     "w": (math.log(0.75), 10), "w.backend": (0, 0.2), "w.gen": (0, 0.1), "w.bw": (0, 0.3), "w.bw.backend": (0, 0.08),
-    "w.age": (0, 0.15), "w.age.backend": (0, 0.1), "w.ratio": (0, 0.1), "w.ratio.backend": (0, 0.06), "w.two_dies": (0, 0.5),
-    "w.fa": (0, 0.05), "w.quant": (0, 0.06), "w.quant.backend": (0, 0.06), "w.bits": (0, 0.2), "w.bits.backend": (0, 0.2),
+    "w.age": (0.05, 0.03), "w.age.backend": (0, 0.02), "w.ratio": (0, 0.1), "w.ratio.backend": (0, 0.06), "w.two_dies": (0, 0.5),
+    "w.fa": (0, 0.02), "w.quant": (0, 0.06), "w.quant.backend": (0, 0.06), "w.bits": (0, 0.2), "w.bits.backend": (0, 0.2),
     "w.bits.bw": (0, 0.2), "w.moe": (0, 0.5), "w.arch": (0, 0.05), "w.arch.moe": (0, 0.15),
     # decode, KV cache; with flash attention as Day 1's sweep on an M4 had it (not in the corpus)
-    "kv.plain": (math.log(0.5), 1), "kv.fa": (math.log(0.70), 0.3), "kv.backend": (0, 0.3), "kv.gqa": (0, 0.3), "kv.bw": (0, 0.3),
+    "kv.plain": (math.log(0.5), 1), "kv.fa": (math.log(0.70), 0.3), "kv.backend": (0, 0.2), "kv.gqa": (0, 0.3), "kv.bw": (0, 0.3),
     # decode, fixed cost per layer [log µs]
-    "t": (math.log(15), 3), "t.backend": (0, 0.5), "t.bw": (0, 0.2), "t.age": (0, 0.3), "t.moe": (0.5, 1), "t.moe.backend": (0, 0.3),
+    "t": (math.log(15), 3), "t.backend": (0, 0.3), "t.bw": (0, 0.2), "t.age": (-0.1, 0.1), "t.moe": (0.5, 1), "t.moe.backend": (0, 0.3),
     # prefill, matmuls
-    "l": (math.log(0.4), 10), "l.backend": (0, 0.4), "l.gen": (0, 0.2), "l.gen.backend": (0, 0.2), "l.age": (0, 0.2),
-    "l.age.backend": (0, 0.2), "l.flops": (0, 0.2), "l.flops.backend": (0, 0.1), "l.ratio": (0, 0.1), "l.quantised": (0, 0.3),
-    "l.quantised.backend": (0, 0.3), "l.quantised.gen": (0, 0.15), "l.quantised.age": (0, 0.3), "l.quant": (0, 0.08),
-    "l.quant.backend": (0, 0.1), "l.size": (0, 0.1), "l.size.flops": (0, 0.1), "l.two_dies": (0, 0.3), "l.fa": (0, 0.15),
+    "l": (math.log(0.4), 10), "l.backend": (0, 0.4), "l.gen": (0, 0.1), "l.gen.backend": (0, 0.1), "l.age": (0.1, 0.08),
+    "l.age.backend": (0, 0.05), "l.flops": (0, 0.2), "l.flops.backend": (0, 0.1), "l.ratio": (0, 0.1), "l.quantised": (0, 0.3),
+    "l.quantised.backend": (0, 0.3), "l.quantised.gen": (0, 0.15), "l.quantised.age": (0.1, 0.1), "l.quant": (0, 0.08),
+    "l.quant.backend": (0, 0.1), "l.size": (0, 0.1), "l.size.flops": (0, 0.1), "l.two_dies": (0, 0.3), "l.fa": (0.05, 0.08),
     "l.moe": (-0.5, 0.7), "l.moe.backend": (0, 0.3), "l.moe.arch": (0, 0.3),
     # prefill, attention: without flash attention the scores go through memory; with it, as Day 1's M4 had it
     "a.plain": (math.log(0.25), 1), "a.fa": (math.log(0.54), 0.3), "a.backend": (0, 0.3), "a.flops": (0, 0.2), "a.head": (0, 0.3), "a.age": (0, 0.3),
@@ -161,8 +163,13 @@ def _ratio(device: Device) -> float:
     return math.log(device.flops_s / device.bandwidth_bytes_s / typical)
 
 
+def _kernel(setup: Setup) -> str:
+    """Which attention runs: two bodies of code, each with its own efficiency on a backend."""
+    return "fa" if setup.flash_attn else "plain"
+
+
 def _decode(load: Load, device: Device, setup: Setup) -> dict[str, Term]:
-    b, q, old = device.backend, load.quant, age(setup.build)
+    b, q, old, kernel = device.backend, load.quant, age(setup.build), _kernel(setup)
     bw = math.log(device.bandwidth_bytes_s / TYPICAL_BANDWIDTH_BYTES_S)
     bits, ratio = math.log(load.bits / TYPICAL_BITS), _ratio(device)
     weights = {
@@ -171,7 +178,7 @@ def _decode(load: Load, device: Device, setup: Setup) -> dict[str, Term]:
         "w.fa": setup.flash_attn, f"w.quant:{q}": 1, f"w.quant.backend:{b}/{q}": 1, "w.bits": bits, f"w.bits.backend:{b}": bits,
         "w.bits.bw": bits * bw, "w.moe": load.moe, f"w.arch{'.moe' * load.moe}:{load.arch}": 1,
     }  # fmt: skip
-    kv = {"kv.fa" if setup.flash_attn else "kv.plain": 1, f"kv.backend:{b}": 1, "kv.gqa": math.log(load.gqa / 4), "kv.bw": bw}
+    kv = {f"kv.{kernel}": 1, f"kv.backend:{b}/{kernel}": 1, "kv.gqa": math.log(load.gqa / 4), "kv.bw": bw}
     fixed = {"t": 1, f"t.backend:{b}": 1, "t.bw": bw, "t.age": old, "t.moe": load.moe, f"t.moe.backend:{b}": load.moe}
     return {
         "weights": _term(load.bytes["weights"] / device.bandwidth_bytes_s, True, weights),
@@ -183,7 +190,7 @@ def _decode(load: Load, device: Device, setup: Setup) -> dict[str, Term]:
 def _prefill(load: Load, device: Device, setup: Setup) -> dict[str, Term]:
     if device.flops_s is None:
         raise ValueError("no compute peak known")
-    b, q, g, old, moe = device.backend, load.quant, device.generation, age(setup.build), load.moe
+    b, q, g, old, moe, kernel = device.backend, load.quant, device.generation, age(setup.build), load.moe, _kernel(setup)
     flops = math.log(device.flops_s / TYPICAL_FLOPS_S.get(device.vendor, 100e12))
     size, quantised = math.log(load.ffn_params / 7e9), q not in ("F32", "F16", "BF16")
     matmul = {
@@ -194,7 +201,7 @@ def _prefill(load: Load, device: Device, setup: Setup) -> dict[str, Term]:
         "l.two_dies": device.two_dies, "l.fa": setup.flash_attn, "l.moe": moe, f"l.moe.backend:{b}": moe,
         f"l.moe.arch:{load.arch}": moe,
     }  # fmt: skip
-    attention = {"a.fa" if setup.flash_attn else "a.plain": 1, f"a.backend:{b}": 1, "a.flops": flops, "a.head": math.log(128 / load.head_dim),
+    attention = {f"a.{kernel}": 1, f"a.backend:{b}/{kernel}": 1, "a.flops": flops, "a.head": math.log(128 / load.head_dim),
                  "a.age": old, f"a.gen:{g}": 1}  # fmt: skip
     streamed, stream = load.bytes["weights"] * load.passes, {"s": 1, f"s.backend:{b}": 1}
     if moe and setup.build is not None and setup.build < GROUPED_MOE_BUILD:

@@ -16,6 +16,7 @@ from macros.calibrated import NEW_BUILD
 SERVER = re.compile(r"EPYC|Xeon|Threadripper|Graviton|Altra", re.I)
 HYBRID = re.compile(r"i[3579]-1[2-9]\d{3}|Core Ultra|Ryzen AI|RK3588|Snapdragon|Dragon Q|Apple M\d", re.I)
 PORTABLE = re.compile(r"\bAir\b|MacBook|laptop|mobile|notebook|phone|tablet|Legion Go|Deck|fanless", re.I)
+SMALL_HOST = re.compile(r"\bPi \d|Raspberry|RK3588|Orange Pi|eGPU|Thunderbolt|OCuLink|x1\b", re.I)
 SEVERAL = re.compile(r"\b[2-9]\s?x\b|\b[2-9]×|#\d| \+ ", re.I)
 
 
@@ -97,8 +98,8 @@ def _partial(s: Symptom) -> float:
 
 
 def _second_gpu(s: Symptom) -> float:
-    if not s.gpu or s.backend == "Metal":
-        return 0.0
+    if not s.gpu or re.search(r"Apple|GB10", s.machine):
+        return 0.0  # one GPU, and no other to split with
     likely = 0.9 if SEVERAL.search(s.machine) else 0.5
     return likely * max(_near(s.decode, 0.5, 0.85), 0.95 * _near(s.decode, 0.05, 0.3))
 
@@ -135,6 +136,16 @@ def _no_matrix_units(s: Symptom) -> float:
     return 0.85 * min(_near(s.prefill, 0.1, 0.45), _near(s.decode, 0.7, 1.3))
 
 
+def _slow_host(s: Symptom) -> float:
+    if not s.gpu or not SMALL_HOST.search(s.machine):
+        return 0.0
+    return 0.85 * _near(s.prefill, 0.1, 0.5)
+
+
+def _translated(s: Symptom) -> float:
+    return 0.9 if s.backend == "Vulkan-apple" else 0.0
+
+
 def _display(s: Symptom) -> float:
     return 0.5 * _near(s.decode, 0.82, 0.92) if s.gpu and s.backend != "Metal" else 0.0
 
@@ -150,5 +161,7 @@ RULES: tuple[tuple[str, Callable[[Symptom], float], str], ...] = (
     ("an old or an early build", _old_build, "the build number; again with today's release"),
     ("memory in one channel", _one_channel, "`sudo dmidecode -t memory` for the slots filled; a read-bandwidth test"),
     ("driver without matrix units (no cooperative matrix)", _no_matrix_units, "the device line “matrix cores: none”; a newer driver"),
+    ("a slow host: few PCIe lanes or weak cores feed the GPU", _slow_host, "`lspci -vv` for the link's width and speed; one CPU core at 100 % during prefill"),
+    ("Vulkan translated to Metal", _translated, "a Metal build of the same release"),
     ("a display or another program on the GPU", _display, "processes on the GPU; again headless"),
 )

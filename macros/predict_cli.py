@@ -10,9 +10,8 @@ import csv
 import io
 import json
 import math
-import os
+import re
 import sys
-import tempfile
 from pathlib import Path
 
 from macros import calibrated, calibration, corpus
@@ -79,11 +78,11 @@ def one(ask: argparse.Namespace) -> dict:
             continue
         of = subject_load.case(subject_load.load(subject, phase, tokens, ask.depth, ask.kv), device, assumed, ask.depth > 0)
         tests.append(_test(of, tokens, ask))
-    _after_own(ask, subject, device, tests)
+    doubts = _after_own(ask, subject, device, tests, memory_bytes)
     if ask.batch > 1:
         tests.append(_batched(subject_load.load(subject, "decode", ask.gen, ask.depth, ask.kv), device, ask.batch))
     return {"machine": ask.machine, "model": subject.name, "backend": device.backend, "assumed": list(assumed),
-            "roofs": {"bandwidth_gb_s": device.bandwidth_bytes_s / 1e9, "peak_tflop_s": device.flops_s and device.flops_s / 1e12}, "tests": tests}  # fmt: skip
+            "roofs": {"bandwidth_gb_s": device.bandwidth_bytes_s / 1e9, "peak_tflop_s": device.flops_s and device.flops_s / 1e12}, "tests": tests, "far_below": doubts}  # fmt: skip
 
 
 def _machine(name: str, backend: str | None) -> tuple[calibrated.Device, tuple[str, ...], float | None]:
@@ -144,27 +143,32 @@ def _test(of: corpus.Case, tokens: int, ask: argparse.Namespace) -> dict:
     }  # fmt: skip
 
 
-def _after_own(ask: argparse.Namespace, subject, device: calibrated.Device, tests: list[dict]) -> None:
-    """Move the predictions by one measurement of the reader's own."""
-    import re
-
-    from macros import subject_load
+def _after_own(ask: argparse.Namespace, subject, device: calibrated.Device, tests: list[dict], memory_bytes: float | None) -> list[dict]:
+    """Move the predictions by one measurement of the reader's own; the likely causes where it lies below its interval."""
+    from macros import diagnose, subject_load
 
     if not ask.own:
-        return
-    found = re.fullmatch(r"(tg|pp)(\d{1,6})(?:@d(\d{1,7}))?=(\d+(?:\.\d+)?)", ask.own)
+        return []
+    found = re.fullmatch(r"(tg|pp)(\d{1,6})(?:@d(\d{1,7}))?=(\d{1,9}(?:\.\d{1,9})?)", ask.own)
     if not found or not int(found[2]) or not float(found[4]):
         raise NotPredictable(f"--own: a test and its rate needed, such as tg128=19.8 or pp512@d4096=210; got {ask.own[:40]!r}")
-    phase = "decode" if found[1] == "tg" else "prefill"
-    depth = int(found[3] or 0)
+    phase, depth, rate = "decode" if found[1] == "tg" else "prefill", int(found[3] or 0), float(found[4])
+    if phase == "prefill" and device.flops_s is None:
+        raise NotPredictable(f"--own: prefill is not predicted for {ask.machine}: no compute peak known; got {ask.own[:40]!r}")
     own = subject_load.case(subject_load.load(subject, phase, int(found[2]), depth, ask.kv), device, (), depth > 0)
     for test in tests:
         if "tok_s" in test:
-            kind = "decode" if test["test"].startswith("tg") else "prefill"
-            tokens = ask.gen if kind == "decode" else ask.prompt
+            kind, tokens = ("decode", ask.gen) if test["test"].startswith("tg") else ("prefill", ask.prompt)
             of = subject_load.case(subject_load.load(subject, kind, tokens, ask.depth, ask.kv), device, (), ask.depth > 0)
-            moved = calibration.after_own_row(of, own, float(found[4]))
+            moved = calibration.after_own_row(of, own, rate)
             test |= {key: _digits(getattr(moved, key)) for key in ("tok_s", "low_tok_s", "high_tok_s")} | {"after": ask.own}
+    expected = calibration.predict(own)
+    if rate >= expected.low_tok_s:
+        return []
+    ratio = rate / expected.tok_s
+    symptom = diagnose.Symptom(ratio if phase == "decode" else None, ratio if phase == "prefill" else None, ask.machine, device.backend,
+                               file_bytes=subject_load.needed_bytes(subject, 0), memory_bytes=memory_bytes)  # fmt: skip
+    return [{"cause": c.cause, "fit": c.fit, "check": c.check} for c in diagnose.causes(symptom)]
 
 
 def _batched(load: calibrated.Load, device: calibrated.Device, batch: int) -> dict:
@@ -195,6 +199,9 @@ def as_table(found: dict) -> str:
         after = f" after {t['after']}" if "after" in t else ""
         lines.append(f"{t['test']:<18}{t['tok_s']:>11.4g}{span:>20}  {t['binds']:<10}{basis}{after}")
     lines += ["", "tok/s; predicted. To prove it wrong:", *(f"  {t['disprove']}" for t in found["tests"] if "disprove" in t)]
+    if found["far_below"]:
+        lines += ["", "Your measurement lies below its interval. Likely causes, the best fitting first:",
+                  *(f"  {c['cause']}. Check: {c['check']}" for c in found["far_below"])]  # fmt: skip
     return "\n".join(lines + [f"Assumed: {a}" for a in found["assumed"]])
 
 
@@ -204,6 +211,8 @@ def _part(name: str, part: dict) -> str:
 
 
 def _rows(ask: argparse.Namespace) -> int:
+    from macros import labdata
+
     if not ask.out:
         raise NotPredictable("--out: a file to write needed with --rows")
     rows = list(corpus.read(ask.rows))
@@ -216,7 +225,10 @@ def _rows(ask: argparse.Namespace) -> int:
         answer = row_answer(row)
         refused += not answer[0]
         writer.writerow([*(row[c] for c in columns), *answer])
-    _write_whole(ask.out, text.getvalue())
+    try:
+        labdata.write_text(ask.out, text.getvalue())
+    except OSError as error:
+        raise CorpusError([f"{ask.out}: file: cannot be written; {error.strerror}"]) from None
     print(f"{ask.out}: {len(rows) - refused} of {len(rows)} rows predicted, {refused} with a reason instead")
     return 0
 
@@ -233,14 +245,3 @@ def row_answer(row: dict[str, str]) -> tuple[str, str, str, str]:
     took = calibration.seconds(case, calibration.fitted()["coefficients"])
     basis = "; ".join(f"{load.phase}: " + " + ".join(f"{n} {1e3 * s:.3g} ms" for n, s in parts.items()) for load, parts in zip(case.loads, took, strict=True))
     return f"{p.tok_s:.5g}", f"{p.low_tok_s:.5g}", f"{p.high_tok_s:.5g}", "; ".join([basis, *(f"assumed {a}" for a in case.assumed)])
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file at once or not at all."""
-    try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", newline="", delete=False) as file:
-            file.write(text)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
-    except OSError as error:
-        raise CorpusError([f"{path}: file: cannot be written; {error.strerror}"]) from None

@@ -34,6 +34,12 @@ GB is 1e9 B and GiB is 2^30 B. YAML reads `1e12` as text: write `1.0e+12`.
 `raw/` keeps what others wrote, word for word. Ink and runs are only added, never edited: each run holds the
 SHA-256 of its ink.
 
+`corpus/` is CSV, for it came as tables and holds hundreds of rows: `measurements.csv` are llama-bench results
+of others, each with its address, as gathered (`macros/corpus.py` checks every row; figures are as posted, some
+through transcriptions, see `notes`); `chips.csv` are the roofs of chips by name with their sources, read where a
+row or a command gives none; `fit.json` is what `make fit` learnt from them, with the hash of its inputs and
+each row's held-out prediction.
+
 The tables are generated from `macros/fields.py`, `cards.py`, `inks.py` and `records.py` by `make schema`; editors find the same in `schema/`.
 """
 
