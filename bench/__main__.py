@@ -54,8 +54,16 @@ _EXPECTED = {"OptionError", "PlanError", "ProbeFailed"}
 
 
 def _check() -> int:
+    from macros import calibration, corpus
+
     lab = labdata.load()
-    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; nothing wrong.")
+    try:
+        rows = corpus.measurements()
+        if calibration.fitted()["inputs"] != calibration.inputs_sha256():
+            raise corpus.CorpusError(["labdata/corpus/fit.json: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`"])
+    except corpus.CorpusError as error:
+        raise LabError(error.problems) from None
+    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs, {len(rows)} rows of others; nothing wrong.")
     return 0
 
 

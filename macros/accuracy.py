@@ -18,6 +18,7 @@ BASELINES = {
     "flat": "spec sheet × one factor, the other chips' median",
     "groups": "spec sheet × the other chips' median by backend and format",
 }
+OTHERS = {"backend": "other backends", "quant": "other formats", "arch": "other architectures", "depth": "deep"}
 LEAST_ROWS = 30  # classes smaller than this are listed together
 
 
@@ -118,7 +119,7 @@ def by_class() -> pd.DataFrame:
             for name in sizes[sizes >= LEAST_ROWS].index:
                 add(what, f"{phase}, {name}", rows[rows[what] == name])
             small = rows[what].isin(sizes[sizes < LEAST_ROWS].index)
-            add(what, f"{phase}, other", rows[small])
+            add(what, f"{phase}, {OTHERS[what]}", rows[small])
     return pd.DataFrame(found)
 
 
@@ -136,18 +137,18 @@ def headline() -> dict[str, dict[str, float]]:
 
 
 def noise_floor() -> dict[str, float]:
-    """How far two posts of one test on one chip lie apart, and the σ they print, both as medians [1].
+    """How far two posts of one test on one chip lie apart by phase, and the σ they print, as medians [1].
 
     Pairs agree in chip, backend, model, format, test and flash attention, not in machine or build.
     """
     frame = scored()
     keys = ["chip", "backend", "model", "quant", "test", "flash_attn"]
-    apart = []
-    for _, same in frame.groupby(keys):
+    apart: dict[str, list[float]] = {"decode": [], "prefill": []}
+    for (*_, test, _), same in frame[frame["phase"] != "mixed"].groupby(keys):
         rates = same["measured_tok_s"].tolist()
-        apart += [abs(a / b - 1) for i, a in enumerate(rates) for b in rates[i + 1 :]]
+        apart["decode" if test.startswith("tg") else "prefill"] += [max(a / b, b / a) - 1 for i, a in enumerate(rates) for b in rates[i + 1 :]]
     sigmas = [float(r["tok_s_sigma"]) / float(r["tok_s"]) for r in corpus.measurements() if r["tok_s_sigma"]]
-    return {"pairs": len(apart), "apart": pd.Series(apart).median(), "with_sigma": len(sigmas), "sigma": pd.Series(sigmas).median()}
+    return {**{phase: pd.Series(a).median() for phase, a in apart.items()}, "pairs": sum(map(len, apart.values())), "with_sigma": len(sigmas), "sigma": pd.Series(sigmas).median()}
 
 
 def worst(count: int = 12) -> pd.DataFrame:

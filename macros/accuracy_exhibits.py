@@ -28,7 +28,7 @@ def facts() -> dict:
         **{name: {k: share(v) for k, v in part.items() if k not in ("rows", "chips")} | {"rows": int(part["rows"]), "chips": int(part["chips"])}
            for name, part in head.items() if name != "mixed"},
         "scored": len(frame), "refused": _all_rows() - len(frame), "mixed": int(head["mixed"]["rows"]),
-        "noise_apart": share(noise["apart"], "two posts of one test on one chip"), "noise_pairs": int(noise["pairs"]),
+        "noise": {phase: share(noise[phase], "two posts of one test on one chip") for phase in ("decode", "prefill")}, "noise_pairs": int(noise["pairs"]),
         "noise_sigma": share(noise["sigma"], "σ over mean, as posted"),
         "own_same": share(same.median(), "one own row of the same phase; the median over machines of each one's median"),
         "own_other": share(own["other phase"].median(), "one own row of the other phase"),
@@ -55,7 +55,7 @@ def score_table(book: Book, phase: str, id: str, caption: str) -> str:
     frame = frame[frame["class"].str.startswith(phase)]
     cells = [
         {
-            "class": r["class"].removeprefix(f"{phase}, ").replace("deep", "depth over 0").replace("at 0", "depth 0"),
+            "class": r["class"].removeprefix(f"{phase}, ").replace(phase, "all").replace("deep", "depth over 0").replace("at 0", "depth 0"),
             "rows": Markup('{} <span class="note">{} chips</span>').format(r["rows"], r["chips"]),
             "median": _percent(r["median"]), "p90": _percent(r["p90"], 0), "bias": _percent(r["bias"]),
             "coverage": _percent(r["coverage"], 0), "naive": _percent(r["naive"], 0), "flat": _percent(r["flat"], 0), "groups": _percent(r["groups"], 0),
@@ -96,8 +96,8 @@ def worst_table(book: Book, id: str, caption: str) -> str:
         for i, r in enumerate(far.to_dict("records"), 1)
     ]
     columns = [
-        Column("n", "No."), Column("what", "Machine and test"), Column("predicted", "Predicted [tok/s]", "right", "predicted"),
-        Column("measured", "Measured [tok/s]", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Likeliest cause, by the diagnosis"),
+        Column("n", "No."), Column("what", "Machine and test"), Column("predicted", "Predicted", "right", "predicted"),
+        Column("measured", "Measured", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Diagnosis"),
         Column("notes", "The corpus's note"),
     ]  # fmt: skip
     kept = ["id", "machine", "chip", "backend", "model", "quant", "test", "predicted_tok_s", "low80_tok_s", "high80_tok_s", "measured_tok_s", "cause", "notes", "source_url"]

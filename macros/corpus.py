@@ -181,7 +181,19 @@ def find_chip(name: str) -> str | None:
     if vendor_cores := [i for i in longer if re.search(r"-\d+c$", i)]:  # Apple, cores not given: the full chip
         whole_chip = [i for i in vendor_cores if re.fullmatch(rf"{re.escape(slug)}-\d+c", i)]
         return max(whole_chip, key=lambda i: float(chips()[i]["peak_tflops"]), default=None)
+    if not longer:
+        longer = [i for i in chips() if _names(name, i)]
     return longer[0] if len({chips()[i]["peak_tflops"] for i in longer}) == 1 else None
+
+
+def _names(name: str, id: str) -> bool:
+    """Whether every word of a name, or of what it has in brackets, begins a word of a chip's id."""
+    words = id.split("-")
+    for part in (name, re.sub(r"\(.*", "", name), *re.findall(r"\(([^()]*)\)", name)):
+        said = re.findall(r"[a-z0-9]+", re.sub(r"(\d) gb\b", r"\1gb", part.lower().replace("tesla ", "")))
+        if said and any(c.isdigit() for c in part) and all(any(w == s or (len(s) > 2 and w.startswith(s)) for w in words) for s in said):
+            return True
+    return False
 
 
 def peak(name: str) -> tuple[str, float] | None:

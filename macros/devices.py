@@ -27,6 +27,9 @@ GENERATIONS = (
     ("intel", r"Arc (Pro )?B\d", "battlemage"),
     ("intel", r"Arc (Pro )?A\d", "alchemist"),
     ("qualcomm", r"Adreno|Snapdragon", "adreno"),
+    ("amd", r"Radeon|\bRX\b|Ryzen|Vega", "other amd"),
+    ("nvidia", r"GeForce|Quadro|Tesla|Jetson|\bRTX\b|\bGTX\b", "other nvidia"),
+    ("intel", r"Intel|Iris|\bUHD\b|\bArc\b", "other intel"),
 )
 GEFORCE = re.compile(r"RTX [2345]0[5-9]0")
 # One AVX2 core: two 8-wide fused multiply-adds a cycle at 3 GHz. Assumed; the fit finds the share reached.
