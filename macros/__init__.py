@@ -132,6 +132,14 @@ def define_env(env: Any) -> None:
         return exhibits.check_table(book, name, id, caption)
 
     @env.macro
+    def calibrated(machine: str, model: str, test: str, depth: int = 0) -> Any:
+        from macros import subject_load
+
+        p = subject_load.predict(lab.get("machines", machine), lab.get("models", model), test, depth)
+        how = f"calibrated predictor, {test} at depth {depth}; 80 % interval {p.low_tok_s:.4g} to {p.high_tok_s:.4g} tok/s"
+        return values.Value(p.tok_s, "tok/s", "predicted", how=how)
+
+    @env.macro
     def accuracy() -> dict:
         from macros import accuracy_exhibits
 

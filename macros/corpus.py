@@ -182,8 +182,13 @@ def find_chip(name: str) -> str | None:
         whole_chip = [i for i in vendor_cores if re.fullmatch(rf"{re.escape(slug)}-\d+c", i)]
         return max(whole_chip, key=lambda i: float(chips()[i]["peak_tflops"]), default=None)
     if not longer:
-        longer = [i for i in chips() if _names(name, i)]
+        longer = similar_chips(name)
     return longer[0] if len({chips()[i]["peak_tflops"] for i in longer}) == 1 else None
+
+
+def similar_chips(name: str) -> list[str]:
+    """Ids whose words a name's words begin, where it says too little to be one chip."""
+    return [i for i in chips() if _names(name, i)]
 
 
 def _names(name: str, id: str) -> bool:

@@ -184,6 +184,10 @@ def _digits(x: float, n: int = 4) -> float:
     return float(f"{x:.{n}g}")
 
 
+def _shown(x: float) -> str:
+    return f"{x:,.0f}" if x >= 1000 else f"{x:.4g}"
+
+
 def as_table(found: dict) -> str:
     """The answer for a terminal."""
     roofs = found["roofs"]
@@ -194,10 +198,10 @@ def as_table(found: dict) -> str:
         if "why_not" in t:
             lines.append(f"{t['test']:<18}{'—':>11}  {t['why_not']}")
             continue
-        span = f"{t['low_tok_s']:.4g} – {t['high_tok_s']:.4g}" if "low_tok_s" in t else ""
+        span = f"{_shown(t['low_tok_s'])} – {_shown(t['high_tok_s'])}" if "low_tok_s" in t else ""
         basis = "; ".join(_part(name, p) for name, p in t.get("parts", {}).items()) or t["note"]
         after = f" after {t['after']}" if "after" in t else ""
-        lines.append(f"{t['test']:<18}{t['tok_s']:>11.4g}{span:>20}  {t['binds']:<10}{basis}{after}")
+        lines.append(f"{t['test']:<18}{_shown(t['tok_s']):>11}{span:>20}  {t['binds']:<10}{basis}{after}")
     lines += ["", "tok/s; predicted. To prove it wrong:", *(f"  {t['disprove']}" for t in found["tests"] if "disprove" in t)]
     if found["far_below"]:
         lines += ["", "Your measurement lies below its interval. Likely causes, the best fitting first:",

@@ -5,12 +5,14 @@ The one place where cards meet `macros.calibrated`; exact work comes from `macro
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from macros import corpus, devices, work
-from macros.calibrated import Device, Load, Setup
+from macros import calibration, corpus, devices, work
+from macros.calibrated import Device, Load, Setup, prior
 from macros.cards import Machine, Model
 from macros.corpus import Case
 from macros.corpus_models import KV_BYTES, NotPredictable
@@ -75,7 +77,8 @@ def chip_device(chip: str, backend: str | None = None) -> tuple[Device, tuple[st
     """
     found = corpus.find_chip(chip)
     if not found:
-        raise NotPredictable(f"machine: neither in labdata/machines nor one chip of labdata/corpus/chips.csv; got {chip[:60]!r}")
+        close = ", ".join(corpus.similar_chips(chip)[:8])
+        raise NotPredictable(f"machine: neither in labdata/machines nor one chip of labdata/corpus/chips.csv; got {chip[:60]!r}" + (f"; which of {close}?" if close else ""))
     row = corpus.chips()[found]
     vendor, generation = devices.family(row["name"])
     family = devices.backend_family(backend or BACKENDS.get(vendor, "CPU"), vendor)
@@ -110,6 +113,20 @@ def case(of: Load, on: Device, assumed: tuple[str, ...] = (), deep: bool = False
     return Case((of,), (1,), on, setup, assumed, deep)
 
 
+def predict(machine: Machine, model: Model, test: str, depth: int = 0) -> calibration.Predicted:
+    """The calibrated prediction of tgN or ppN for a machine and a model of labdata [tok/s].
+
+    Raises:
+        ValueError: not such a test, or no compute peak known for a prompt.
+    """
+    found = re.fullmatch(r"(tg|pp)([1-9]\d{0,6})", test)
+    if not found:
+        raise ValueError(f"test: tgN or ppN needed; got {test!r}")
+    on, assumed = device(machine)
+    of = load(from_card(model), "decode" if found[1] == "tg" else "prefill", int(found[2]), depth)
+    return calibration.predict(case(of, on, assumed, depth > 0))
+
+
 def needed_bytes(subject: Subject, tokens: int, kv_type: str = "f16") -> float:
     """Memory that weights and a KV cache of that many tokens take [B]. Ignores: compute buffers."""
     s = subject.dims
@@ -118,9 +135,5 @@ def needed_bytes(subject: Subject, tokens: int, kv_type: str = "f16") -> float:
 
 def contributions(features: Mapping[str, float], coefficients: Mapping[str, float]) -> dict[str, float]:
     """Factor each named coefficient puts on an efficiency [1]; those within half a percent left out."""
-    from math import exp
-
-    from macros.calibrated import prior
-
-    found = {name: exp(coefficients.get(name, prior(name)[0]) * x) for name, x in features.items()}
+    found = {name: math.exp(coefficients.get(name, prior(name)[0]) * x) for name, x in features.items()}
     return {name: round(f, 3) for name, f in found.items() if abs(f - 1) > 0.005}

@@ -93,6 +93,15 @@ def test_families(chip, expected):
     assert devices.family(chip) == expected
 
 
+@pytest.mark.parametrize("name, found", [
+    ("RTX 3090", "nvidia-rtx-3090"), ("A100 80GB PCIe", "nvidia-a100-pcie-80gb"), ("Ryzen AI Max+ 395 (Radeon 8060S)", "amd-ryzen-ai-max-395"),
+    ("Tesla T4", "nvidia-t4"), ("Apple M4 Max 40c", "apple-m4-max-40c"), ("H100 80 GB", None), ("RTX 3080", None), ("Unheard 1", None), ("", None),
+])  # fmt: skip
+def test_a_chip_is_found_by_name_or_not_at_all(name, found):
+    """H100 80 GB (PCIe or SXM) and RTX 3080 (10 or 12 GB) are two parts each."""
+    assert corpus.find_chip(name) == found
+
+
 def test_only_geforce_is_listed_at_half_rate():
     assert devices.full_rate_flops_s("RTX 4080", 1.0) == 2.0
     for chip in ("RTX 4000 Ada", "RTX 5000 Ada", "Quadro RTX 5000", "RTX PRO 5000 Blackwell", "RX 7900 XTX", "GTX 1080 Ti"):
