@@ -95,6 +95,8 @@ def classes(load: Load, backend: str, deep: bool) -> dict[str, float]:
     names = [group, quant + " format", *["MoE"] * load.moe]
     if load.phase == "prefill":
         names += [f"prefill, {name}" for name in names] + ["prefill"]
+    elif quant == "Q4_K_M":  # the one format whose spread differs much between backends
+        names.append(f"decode, {group}, Q4_K_M")
     return dict.fromkeys(["all", *names, *["deep"] * deep], 1.0)
 
 
