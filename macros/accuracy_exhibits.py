@@ -35,8 +35,19 @@ def facts() -> dict:
         "own_machines": len(own),
         "age": {k: percent(v, how="rate of a May 2024 build over a new one's, as fitted, CUDA", decimals=0) for k, v in accuracy.age_effect().items()},
         "level": percent(calibration.LEVEL, "spec", 0),
+        **_classes_kept(),
         "coefficients": len(calibration.fitted()["coefficients"]),
     }  # fmt: skip
+
+
+def _classes_kept() -> dict:
+    """Classes of at least LEAST_ROWS rows: how many, and which hold fewer or more than 80 ± 5 % of their rows."""
+    large = accuracy.by_class()
+    large = large[large["rows"] >= accuracy.LEAST_ROWS]
+    words = {}
+    for name, out in (("too_narrow", large["coverage"] < 0.75), ("too_wide", large["coverage"] > 0.85)):
+        words[name] = ", ".join(f"{c['class']} ({_percent(c['coverage'], 0)})" for c in large[out].to_dict("records")) or "none"
+    return {"classes": len(large), **words}
 
 
 def _all_rows() -> int:
