@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site serve host check test perf lock schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site serve host check test perf lock fit schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -101,7 +101,12 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --all-extras -o .cache/all.txt
 	@$(LOCK) --extra site -c .cache/all.txt -o lock/site.txt
 	@$(LOCK) --extra bench -c .cache/all.txt -o lock/bench.txt
+	@$(LOCK) --extra fit -c .cache/all.txt -o lock/fit.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
+
+fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
+	@$(SETUP) fit
+	@OMP_NUM_THREADS=1 $(RUN) -m macros.fit
 
 schema: ## write what documents labdata/: JSON Schema for editors, its README, and README's table
 	@$(SETUP) site

@@ -99,7 +99,7 @@ def _desk(command: str, args: dict) -> int:
 
 
 def _check() -> int:
-    from macros import history, typed
+    from macros import calibration, corpus, history, typed
 
     found = history.problems(labdata.ROOT) + typed.problems(labdata.ROOT.parent / "docs")
     try:
@@ -107,9 +107,16 @@ def _check() -> int:
     except LabError as error:
         raise LabError([*error.problems, *found]) from None
     found += history.late(lab, labdata.ROOT)
+    others = 0
+    try:
+        others = len(corpus.measurements())
+        if calibration.fitted()["inputs"] != calibration.inputs_sha256():
+            found.append("labdata/corpus/fit.json: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`")
+    except corpus.CorpusError as error:
+        found += error.problems
     if found:
         raise LabError(found)
-    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs; every seal holds, no result is typed by hand; nothing wrong.")
+    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs, {others} rows of others; every seal holds, no result is typed by hand; nothing wrong.")
     return 0
 
 

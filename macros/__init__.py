@@ -192,6 +192,38 @@ def define_env(env: Any) -> None:
         return file_tables.FileView(lab.file(name))
 
     @env.macro
+    def calibrated(machine: str, model: str, test: str, depth: int = 0) -> Any:
+        from macros import subject_load
+
+        p = subject_load.predict(lab.get("machines", machine), lab.get("models", model), test, depth)
+        how = f"calibrated predictor, {test} at depth {depth}; 80 % interval {p.low_tok_s:.4g} to {p.high_tok_s:.4g} tok/s"
+        return values.Value(p.tok_s, "tok/s", "predicted", how=how)
+
+    @env.macro
+    def accuracy() -> dict:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.facts()
+
+    @env.macro
+    def score_table(phase: str, id: str, caption: str) -> str:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.score_table(book, phase, id, caption)
+
+    @env.macro
+    def score_figure(phase: str, id: str, caption: str) -> str:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.scatter(book, phase, id, caption)
+
+    @env.macro
+    def miss_table(id: str, caption: str) -> str:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.worst_table(book, id, caption)
+
+    @env.macro
     def rules() -> dict:
         return {
             "tolerance": values.percent(compare.TOLERANCE, "spec", 0),

@@ -72,6 +72,15 @@ def backend_bars(rows: pd.DataFrame) -> dict:
     return _both(lambda width: _bars(rows, width))
 
 
+def predicted_scatter(rows: pd.DataFrame) -> dict:
+    """Measured against predicted rate on log axes, the line where they agree, the furthest rows numbered [tok/s].
+
+    Args:
+        rows: predicted_tok_s, measured_tok_s, inside (in its interval), number ("" or the mark beside the dot)
+    """
+    return _both(lambda width: _scatter(rows, width))
+
+
 def to_svg(spec: dict, figure_id: str, label: str) -> str:
     """The chart as inline SVG on one line: one drawing for the column, one for a phone.
 
@@ -172,6 +181,36 @@ def _depth(rows: pd.DataFrame, width: int, roof: str) -> dict:
     for name, place in labels.items():
         value = {"text": words[name], "x": place[0], "y": place[1]}
         layers.append(_text([value], "muted" if name == "roof" else name))
+    return _spec(layers, plot, height, padding)
+
+
+def _scatter(rows: pd.DataFrame, width: int) -> dict:
+    seen = rows[["predicted_tok_s", "measured_tok_s"]].to_numpy(dtype=float)
+    ends = [float(seen.min() / 1.3), float(seen.max() * 1.3)]
+    decades = [10.0**e for e in range(-2, 6) if ends[0] <= 10.0**e <= ends[1]]
+    padding = {"left": 64, "right": 16, "top": 46, "bottom": 46}
+    plot = width - padding["left"] - padding["right"]
+    height = min(plot, 420)
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    x = alt.X("predicted_tok_s:Q", scale=scale).axis(values=decades, title="predicted, chip never seen [tok/s]", format=",~g")
+    y = alt.Y("measured_tok_s:Q", scale=scale).axis(values=decades, title=None, format=",~g")
+    agree = _chart([{"predicted_tok_s": e, "measured_tok_s": e} for e in ends])
+    layers = [agree.mark_line(color=COLOURS["predicted"], strokeWidth=1.5).encode(x=x, y=y)]
+    values = rows.to_dict("records")
+    for inside, mark in ((True, {"opacity": 0.45, "size": 26}), (False, {"opacity": 1, "size": 34})):
+        dots = [v for v in values if bool(v["inside"]) is inside]
+        if dots:
+            base = _chart(dots).encode(x=x, y=y)
+            drawn = base.mark_circle(color=COLOURS["measured"], **mark) if inside else base.mark_point(stroke=COLOURS["measured"], fill=COLOURS["paper"], strokeWidth=1.5, **mark)
+            layers.append(drawn)
+    named = [v for v in values if v["number"]]
+    if named:
+        words = _chart(named).mark_text(color=COLOURS["text"], align="left", dx=7, dy=1, fontSize=FONT_PX, baseline="middle")
+        layers.append(words.encode(x=x, y=y, text="number:N"))
+    at = -padding["left"] + 4
+    layers += [_text([{"text": "measured [tok/s]", "x": at, "y": -34}], "muted"),
+               _text([{"text": "● in its interval   ○ outside", "x": at, "y": -14}], "measured"),
+               _text([{"text": "— predicted = measured", "x": at + (230 if width > NARROW else 205), "y": -14 if width > NARROW else -34}], "predicted")]  # fmt: skip
     return _spec(layers, plot, height, padding)
 
 

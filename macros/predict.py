@@ -207,3 +207,11 @@ def exact_decode_bytes(model: Model, depth_tokens: int = 0, n_gen: int = 0) -> f
 def exact_prefill_flops_per_token(model: Model, n_prompt: int, depth_tokens: int = 0) -> float:
     """FLOPs a prompt token really costs, attention and head included [FLOP]."""
     return work.prefill(model.structure(), n_prompt, depth_tokens).flops / n_prompt
+
+
+if __name__ == "__main__":
+    import sys
+
+    from macros import predict_cli
+
+    sys.exit(predict_cli.main())

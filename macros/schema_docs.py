@@ -48,6 +48,12 @@ from another hand, has its hash in `<name>.seal.yml` beside it, which says when 
 history, `make check` and the build also compare every ink, run and raw file with all its committed versions and
 with the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`); only a run that was half done may have grown.
 
+`corpus/` is CSV, for it came as tables and holds hundreds of rows: `measurements.csv` are llama-bench results
+of others, each with its address, as gathered (`macros/corpus.py` checks every row; figures are as posted, some
+through transcriptions, see `notes`); `chips.csv` are the roofs of chips by name with their sources, read where a
+row or a command gives none; `fit.json` is what `make fit` learnt from them, with the hash of its inputs and
+each row's held-out prediction.
+
 The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py`, `latency.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """
 

@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "noise", "typed"},
+    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -23,19 +23,26 @@ LAYERS = [
     {"memory", "batching"},
     {"fields", "gguf_bytes", "gguf_shape"},
     {"gguf_header"},
+    {"corpus_models"},
+    {"corpus"},
+    {"calibration"},
+    {"spread"},
     {"seals"},
     {"cards", "hardware", "inks", "plans"},
     {"records", "seen"},
     {"latency"},
     {"proof", "references"},
     {"labdata"},
+    {"fit", "subject_load", "diagnose"},
+    {"predict_cli"},
     {"history", "schema_docs", "predict", "compare", "architectures"},
     {"anchors"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
     {"subjects"},
+    {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises"},
-    {"file_tables"},
+    {"file_tables", "accuracy_exhibits"},
     {"pages"},
     {"hooks", "__init__"},
 ]
@@ -45,6 +52,8 @@ ONLY = {  # package -> modules that may import it
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/labdata"},
     "llama_cpp": {"bench/llama", "bench/llama_text"},
+    "scipy": {"macros/fit"},
+    "sklearn": {"macros/spread"},
     "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/llama_bench", "macros/history"},
 }
 
@@ -82,7 +91,7 @@ def test_who_knows_what(path: Path):
             assert name(path) in allowed, f"{name(path)} imports {package}"
 
 
-@pytest.mark.parametrize("module", sorted(set.union(*LAYERS[:7], {"gguf_bytes", "gguf_shape", "gguf_header"})))
+@pytest.mark.parametrize("module", sorted(set.union(*LAYERS[:7], {"gguf_bytes", "gguf_shape", "gguf_header", "corpus_models", "corpus", "calibration"})))
 def test_physics_is_standard_library(module: str):
     allowed = set(sys.stdlib_module_names) | {"macros"}
     assert {i.split(".")[0] for i in imports(ROOT / "macros" / f"{module}.py")} <= allowed

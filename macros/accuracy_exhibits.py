@@ -1,0 +1,115 @@
+"""The accuracy page's tables and figures: views of `macros.accuracy`, with the CSV beside each."""
+
+from __future__ import annotations
+
+import pandas as pd
+from markupsafe import Markup
+
+from macros import accuracy, calibration
+from macros.exhibits import _figure, _table
+from macros.narrative import Book
+from macros.tables import Column
+from macros.values import THIN, Value, decimals_for, number, percent
+
+PREDICTED = "held out: fitted without any row of the chip"
+
+
+def facts() -> dict:
+    """The page's numbers, each a Value."""
+    head = accuracy.headline()
+    frame, noise = accuracy.scored(), accuracy.noise_floor()
+    own = pd.DataFrame(calibration.fitted()["own_held_out"])
+    same = own[["same phase, same format", "same phase, other format"]].stack()
+
+    def share(x: float, how: str = PREDICTED, decimals: int = 1) -> Value:
+        return percent(float(x), how=how, decimals=decimals)
+
+    return {
+        **{name: {k: share(v) for k, v in part.items() if k not in ("rows", "chips")} | {"rows": int(part["rows"]), "chips": int(part["chips"])}
+           for name, part in head.items() if name != "mixed"},
+        "scored": len(frame), "refused": _all_rows() - len(frame), "mixed": int(head["mixed"]["rows"]),
+        "noise": {phase: share(noise[phase], "two posts of one test on one chip") for phase in ("decode", "prefill")}, "noise_pairs": int(noise["pairs"]),
+        "noise_sigma": share(noise["sigma"], "σ over mean, as posted"),
+        "own_same": share(same.median(), "one own row of the same phase; the median over machines of each one's median"),
+        "own_other": share(own["other phase"].median(), "one own row of the other phase"),
+        "own_machines": len(own),
+        "age": {k: percent(v, how="rate of a May 2024 build over a new one's, as fitted, CUDA", decimals=0) for k, v in accuracy.age_effect().items()},
+        "level": percent(calibration.LEVEL, "spec", 0),
+        **_classes_kept(),
+        "coefficients": len(calibration.fitted()["coefficients"]),
+    }  # fmt: skip
+
+
+def _classes_kept() -> dict:
+    """Classes of at least LEAST_ROWS rows: how many, and which hold fewer or more than 80 ± 5 % of their rows."""
+    large = accuracy.by_class()
+    large = large[large["rows"] >= accuracy.LEAST_ROWS]
+    words = {}
+    for name, out in (("too_narrow", large["coverage"] < 0.75), ("too_wide", large["coverage"] > 0.85)):
+        words[name] = ", ".join(f"{c['class']} ({_percent(c['coverage'], 0)})" for c in large[out].to_dict("records")) or "none"
+    return {"classes": len(large), **words}
+
+
+def _all_rows() -> int:
+    from macros import corpus
+
+    return len(corpus.measurements())
+
+
+def _percent(x: float, decimals: int = 1) -> str:
+    return number(100 * x, decimals) + f"{THIN}%" if pd.notna(x) else "–"
+
+
+def score_table(book: Book, phase: str, id: str, caption: str) -> str:
+    """Error, bias and coverage by class, the naive baselines on the same rows beside them."""
+    frame = accuracy.by_class()
+    frame = frame[frame["class"].str.startswith(phase)]
+    cells = [
+        {
+            "class": r["class"].removeprefix(f"{phase}, ").replace(phase, "all").replace("deep", "depth over 0").replace("at 0", "depth 0"),
+            "rows": Markup('{} <span class="note">{} chips</span>').format(r["rows"], r["chips"]),
+            "median": _percent(r["median"]), "p90": _percent(r["p90"], 0), "bias": _percent(r["bias"]),
+            "coverage": _percent(r["coverage"], 0), "naive": _percent(r["naive"], 0), "flat": _percent(r["flat"], 0), "groups": _percent(r["groups"], 0),
+        }
+        for r in frame.to_dict("records")
+    ]  # fmt: skip
+    columns = [
+        Column("class", phase.capitalize()), Column("rows", "Rows", "right"), Column("median", "Median error", "right", "predicted"),
+        Column("p90", "90th percentile", "right"), Column("bias", "Bias", "right"), Column("coverage", "In the interval", "right"),
+        Column("naive", "Spec sheet", "right"), Column("flat", "× one factor", "right"), Column("groups", "× group median", "right"),
+    ]  # fmt: skip
+    return _table(book, id, columns, cells, frame, caption)
+
+
+def scatter(book: Book, phase: str, id: str, caption: str) -> str:
+    """Measured against predicted for a phase, the furthest machines numbered as in the table of misses."""
+    frame, far = accuracy.scored(), accuracy.worst()
+    numbers = {row["id"]: str(i) for i, row in enumerate(far.to_dict("records"), 1)}
+    rows = frame[frame["phase"] == phase].assign(number=lambda f: f["id"].map(numbers).fillna(""))
+    rows = rows[["id", "chip", "backend", "model", "quant", "test", "predicted_tok_s", "low80_tok_s", "high80_tok_s", "measured_tok_s", "inside", "number"]]
+    label = f"{phase.capitalize()} rate measured against predicted, {len(rows)} rows on log axes; {int(rows['inside'].sum())} lie in their 80 % interval."
+    return _figure(book, id, "predicted_scatter", rows.reset_index(drop=True), caption, label)
+
+
+def worst_table(book: Book, id: str, caption: str) -> str:
+    """The furthest machines: what was predicted, what came, the likeliest cause, and what the poster says."""
+    far = accuracy.worst()
+    cells = [
+        {
+            "n": str(i),
+            "what": Markup('{} <span class="note">{} {}, {}, {}; {}</span>').format(r["machine"], r["model"], r["quant"], r["test"], r["backend"], r["id"]),
+            "predicted": number(r["predicted_tok_s"], decimals_for(r["predicted_tok_s"])),
+            "measured": number(r["measured_tok_s"], decimals_for(r["measured_tok_s"])),
+            "ratio": number(r["ratio"], 2) + "×",
+            "cause": r["cause"],
+            "notes": "; ".join(part for part in r["notes"].split("; ") if not part.startswith("via ")),
+        }
+        for i, r in enumerate(far.to_dict("records"), 1)
+    ]
+    columns = [
+        Column("n", "No."), Column("what", "Machine and test"), Column("predicted", "Predicted", "right", "predicted"),
+        Column("measured", "Measured", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Diagnosis"),
+        Column("notes", "The corpus's note"),
+    ]  # fmt: skip
+    kept = ["id", "machine", "chip", "backend", "model", "quant", "test", "predicted_tok_s", "low80_tok_s", "high80_tok_s", "measured_tok_s", "cause", "notes", "source_url"]
+    return _table(book, id, columns, cells, far[kept], caption)

@@ -1,0 +1,207 @@
+"""Public llama-bench results as the predictor's input: one CSV row in, one case out, or the reason why not.
+
+The measured rate is not part of a case: `read` hands it out beside the row, and only the fit and the
+accuracy page ask for it. Standard library only.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from macros import devices
+from macros.calibrated import Device, Load, Setup
+from macros.corpus_models import Model, NotPredictable, number, whole
+
+FOLDER = Path(__file__).resolve().parent.parent / "labdata" / "corpus"
+MEASUREMENTS, CHIPS = FOLDER / "measurements.csv", FOLDER / "chips.csv"
+# What a prediction reads. tok_s and tok_s_sigma are not here, and nothing else of a row is looked at.
+INPUTS = (
+    "chip", "vendor", "backend", "mem_bandwidth_gbs", "fp16_tflops", "model", "arch", "quant", "model_size_gib", "n_params_b",
+    "is_moe", "active_params_b", "n_layer", "n_head", "n_head_kv", "head_dim", "kv_type", "flash_attn", "test", "n_prompt",
+    "n_gen", "depth", "n_threads", "build", "date", "notes",
+)  # fmt: skip
+OPTIONAL = {"vendor", "fp16_tflops", "model_size_gib", "active_params_b", "kv_type", "flash_attn", "test", "depth", "n_threads", "build", "date", "notes"}
+NEEDED = tuple(c for c in INPUTS if c not in OPTIONAL)
+MEASURED = ("tok_s", "tok_s_sigma")
+DEFAULT_UBATCH = 512
+# llama.cpp b6325 (30 August 2025) made flash attention "auto"; a row that does not say follows it.
+FLASH_BY_DEFAULT = 6325
+
+
+class CorpusError(Exception):
+    """Every problem of a CSV file, one line each."""
+
+    def __init__(self, problems: list[str]):
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row as the predictor takes it: its loads in turn (a mixed test has two), device and setup."""
+
+    loads: tuple[Load, ...]
+    steps: tuple[int, ...]  # how often each load is run: 1 for a prompt, the tokens generated for a step
+    device: Device
+    setup: Setup
+    assumed: tuple[str, ...]
+    deep: bool = False  # tokens already in the context
+
+    @property
+    def kind(self) -> str:
+        """decode, prefill or mixed."""
+        return self.loads[0].phase if len(self.loads) == 1 else "mixed"
+
+
+def read(path: Path, needed: tuple[str, ...] = NEEDED) -> Iterator[dict[str, str]]:
+    """Rows of a results file in the corpus's columns.
+
+    Raises:
+        CorpusError: unreadable, not CSV, a column missing or given twice, a row of another length.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = csv.reader(file, strict=True)
+            header = next(lines, [])
+            problems = [f"{path}: {c}: column missing; got {', '.join(header[:40]) or 'an empty file'}" for c in needed if c not in header]
+            problems += [f"{path}: {c}: column given twice" for c in sorted({c for c in header if header.count(c) > 1})]
+            rows = []
+            for line in lines:
+                if len(line) == len(header):
+                    rows.append(dict(zip(header, line)))
+                elif line:
+                    problems.append(f"{path}: line {lines.line_num}: {len(line)} fields; the header has {len(header)}")
+    except (OSError, csv.Error, ValueError) as error:
+        raise CorpusError([f"{path}: file: cannot be read; {getattr(error, 'strerror', None) or error}"]) from None
+    if problems:
+        raise CorpusError(problems)
+    yield from rows
+
+
+def measurements(path: Path = MEASUREMENTS) -> list[dict[str, str]]:
+    """The corpus, every row checked.
+
+    Raises:
+        CorpusError: every problem of every row.
+    """
+    rows = list(read(path, ("id", "source_url", "machine", *INPUTS, *MEASURED)))
+    problems, seen = [], set()
+    for row in rows:
+        where = f"{path}: {row['id'] or 'row without id'}"
+        if row["id"] in seen or not row["id"]:
+            problems.append(f"{where}: id: missing or given twice")
+        seen.add(row["id"])
+        if not row["source_url"]:
+            problems.append(f"{where}: source_url: not given; every row has its source")
+        for column in ("tok_s", "n_params_b", "n_layer", "n_head", "n_head_kv", "head_dim"):
+            try:
+                number(row, column)
+            except NotPredictable as error:
+                problems.append(f"{where}: {error}")
+    if problems:
+        raise CorpusError(problems)
+    return rows
+
+
+def case(row: Mapping[str, str]) -> Case:
+    """A row as the predictor takes it.
+
+    Raises:
+        NotPredictable: the reason, naming the column.
+    """
+    row = {column: row.get(column, "") for column in INPUTS}
+    assumed: list[str] = []
+    build = devices.build_number(row["build"], row["date"])
+    device = _device(row, assumed)
+    flash = row["flash_attn"].strip()
+    if flash not in ("", "0", "1"):
+        raise NotPredictable(f"flash_attn: 0, 1 or nothing; got {flash[:20]!r}")
+    on = flash == "1" or (flash == "" and (build or FLASH_BY_DEFAULT) >= FLASH_BY_DEFAULT)
+    ubatch = re.search(r"n_ubatch (\d{1,6})", row["notes"])
+    n_prompt, n_gen, depth = (whole(row, c, 0) for c in ("n_prompt", "n_gen", "depth"))
+    if not (n_prompt or n_gen):
+        raise NotPredictable(f"n_prompt, n_gen: neither given; test is {row['test'][:40]!r}")
+    model = Model(row, assumed)
+    loads, steps = [], []
+    if n_prompt:
+        if device.flops_s is None:
+            raise NotPredictable(f"fp16_tflops: not given, and no peak known for {row['chip'][:60]!r}")
+        loads.append(model.prefill(n_prompt, depth, max(1, int(ubatch[1])) if ubatch else DEFAULT_UBATCH))
+        steps.append(1)
+    if n_gen:
+        loads.append(model.decode(n_gen, depth + n_prompt))
+        steps.append(n_gen)
+    return Case(tuple(loads), tuple(steps), device, Setup(on, build), tuple(assumed), depth > 0)
+
+
+def _device(row: Mapping[str, str], assumed: list[str]) -> Device:
+    chip = row["chip"].strip()
+    vendor, generation = devices.family(chip)
+    backend = devices.backend_family(row["backend"], vendor)
+    if not row["mem_bandwidth_gbs"].strip():
+        raise NotPredictable(f"mem_bandwidth_gbs: not given for {chip[:60]!r}; without a bandwidth there is no roof")
+    bandwidth = number(row, "mem_bandwidth_gbs") * 1e9
+    flops = None
+    if backend == "CPU":
+        vendor, generation = "cpu", "cpu"
+        if row["n_threads"].strip():
+            flops = whole(row, "n_threads", most=100_000) * devices.CPU_THREAD_FLOPS_S or None
+            assumed.append("compute peak: threads × 96 GFLOP/s")
+    elif row["fp16_tflops"].strip():
+        flops = devices.full_rate_flops_s(chip, number(row, "fp16_tflops") * 1e12)
+    elif known := peak(chip):
+        flops = devices.full_rate_flops_s(chip, known[1])
+        assumed.append(f"compute peak: labdata/corpus/chips.csv, {known[0]}")
+    return Device(backend, vendor, generation, bandwidth, flops, two_dies="Ultra" in chip and vendor == "apple")
+
+
+@cache
+def chips() -> dict[str, dict[str, str]]:
+    """The table of chips by id."""
+    return {row["id"]: row for row in read(CHIPS, ("id", "name", "mem_bandwidth_gbs", "peak_tflops", "peak_is", "peak_source"))}
+
+
+def find_chip(name: str) -> str | None:
+    """Id of a chip in the table by a name as people write it; None: not known, or not one chip.
+
+    >>> find_chip("RTX 3060"), find_chip("Apple M4 Pro 20c"), find_chip("GeForce 9999")
+    ('nvidia-rtx-3060', 'apple-m4-pro-20c', None)
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"max-q", "blackwell-maxq", name.lower().replace("(cores ?)", ""))).strip("-")
+    slug = re.sub(r"^(nvidia|amd|intel)-|^geforce-|radeon-(?=rx)", "", slug)
+    exact = [i for i in chips() if i == slug or i.partition("-")[2] == slug]
+    if exact:
+        return exact[0]
+    longer = [i for i in chips() if re.match(rf"(\w+-)?{re.escape(slug)}-", i)] if slug else []
+    if vendor_cores := [i for i in longer if re.search(r"-\d+c$", i)]:  # Apple, cores not given: the full chip
+        whole_chip = [i for i in vendor_cores if re.fullmatch(rf"{re.escape(slug)}-\d+c", i)]
+        return max(whole_chip, key=lambda i: float(chips()[i]["peak_tflops"]), default=None)
+    if not longer:
+        longer = similar_chips(name)
+    return longer[0] if len({chips()[i]["peak_tflops"] for i in longer}) == 1 else None
+
+
+def similar_chips(name: str) -> list[str]:
+    """Ids whose words a name's words begin, where it says too little to be one chip."""
+    return [i for i in chips() if _names(name, i)]
+
+
+def _names(name: str, id: str) -> bool:
+    """Whether every word of a name, or of what it has in brackets, begins a word of a chip's id."""
+    words = id.split("-")
+    for part in (name, re.sub(r"\(.*", "", name), *re.findall(r"\(([^()]*)\)", name)):
+        said = re.findall(r"[a-z0-9]+", re.sub(r"(\d) gb\b", r"\1gb", part.lower().replace("tesla ", "")))
+        if said and any(c.isdigit() for c in part) and all(any(w == s or (len(s) > 2 and w.startswith(s)) for w in words) for s in said):
+            return True
+    return False
+
+
+def peak(name: str) -> tuple[str, float] | None:
+    """Id and listed peak of a chip [FLOP/s]."""
+    found = find_chip(name)
+    return (found, float(chips()[found]["peak_tflops"]) * 1e12) if found else None
