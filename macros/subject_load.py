@@ -11,28 +11,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from macros import calibration, corpus, devices, work
+from macros import calibration, corpus, devices, memory, work
 from macros.calibrated import Device, Load, Setup, prior
 from macros.cards import Machine, Model
 from macros.corpus import Case
-from macros.corpus_models import KV_BYTES, NotPredictable
+from macros.corpus_models import NotPredictable
 
 BACKENDS = {"apple": "Metal", "nvidia": "CUDA", "amd": "ROCm", "intel": "Vulkan", "qualcomm": "OpenCL"}
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model's tensor table with its dimensions."""
+    """A model as its file's header or its card tells it: what a step touches."""
 
     name: str
     quant: str
-    dims: work.Shape
-    table: tuple[work.Tensor, ...]
+    structure: work.Structure
 
 
 def from_card(model: Model) -> Subject:
     """A model of labdata."""
-    return Subject(model.name, model.quant, model.dims, tuple(model.table()))
+    return Subject(model.name, model.quant, model.structure())
 
 
 def from_file(path: Path) -> Subject:
@@ -44,7 +43,7 @@ def from_file(path: Path) -> Subject:
     from macros import gguf_header
 
     header = gguf_header.read_header(path)
-    return Subject(path.stem, header.quant, header.shape, tuple(header.tensors))
+    return Subject(path.stem, header.quant, header.structure)
 
 
 def device(machine: Machine, backend: str | None = None) -> tuple[Device, tuple[str, ...]]:
@@ -95,17 +94,25 @@ def load(subject: Subject, phase: str, tokens: int, depth: int, kv_type: str = "
         phase: "decode" or "prefill"
         tokens: N
     """
-    s, table = subject.dims, subject.table
-    body, weights = work.body_params(table), work.decode_weight_bytes(table)
-    per_cell = 2 * s.n_layer * s.n_head_kv * s.head_dim * KV_BYTES[kv_type]
-    shared = (s.n_layer, body, s.head_dim, s.n_head / s.n_head_kv, s.arch, subject.quant,
-              8 * work.total_bytes(table) / work.total_params(table), False, weights)  # fmt: skip
+    model = subject.structure
+    kept = [w for w in model.weights if w.role not in ("lookup", "unused")]
+    once = work.decode(model).bytes_by_group
+    touched = once["weights"] + once["experts"]
+    attends = max((x for x in model.layers if x.k_cell), key=lambda x: x.count, default=None)
+    shared = (model.n_layer, model.body_params, attends.k_dim if attends else 0, attends.n_head * attends.k_dim / attends.k_cell if attends else 1.0,
+              model.arch, subject.quant, 8 * sum(w.n_bytes for w in kept) / sum(w.params for w in kept), bool(model.n_expert), touched)  # fmt: skip
     if phase == "decode":
-        return Load("decode", 1, {"weights": weights, "kv": (depth + (tokens + 1) / 2) * per_cell}, {}, 1, *shared)
+        kv = work.kv_read_bytes(model, depth + (tokens + 1) / 2, _cache(kv_type))
+        return Load("decode", 1, {"weights": touched, "kv": kv}, {}, 1, *shared)
     passes = -(-tokens // ubatch)
-    attended = tokens * depth + tokens * (tokens + 1) / 2
-    flops = {"matmul": 2 * body * tokens + 2 * s.n_vocab * s.n_embd * passes, "attention": 4 * s.n_layer * s.n_head * s.head_dim * attended}
-    return Load("prefill", tokens, {"weights": weights}, flops, passes, *shared)
+    head = sum(w.params for w in kept if w.role == "head")
+    attention = sum(x.count * work.attended(depth, tokens, x.window, x.chunked) * 2 * x.n_head * (x.k_dim + x.v_dim) for x in model.layers if x.k_cell)
+    flops = {"matmul": 2 * model.body_params * tokens + 2 * head * passes, "attention": attention}
+    return Load("prefill", tokens, {"weights": sum(w.n_bytes for w in kept)}, flops, passes, *shared)
+
+
+def _cache(kv_type: str) -> work.Cache:
+    return work.Cache(type_k=kv_type.upper(), type_v=kv_type.upper())
 
 
 def case(of: Load, on: Device, assumed: tuple[str, ...] = (), deep: bool = False, setup: Setup = Setup()) -> Case:
@@ -129,8 +136,7 @@ def predict(machine: Machine, model: Model, test: str, depth: int = 0) -> calibr
 
 def needed_bytes(subject: Subject, tokens: int, kv_type: str = "f16") -> float:
     """Memory that weights and a KV cache of that many tokens take [B]. Ignores: compute buffers."""
-    s = subject.dims
-    return work.total_bytes(subject.table) + tokens * 2 * s.n_layer * s.n_head_kv * s.head_dim * KV_BYTES[kv_type]
+    return memory.allocation(subject.structure, tokens, _cache(kv_type)).total
 
 
 def contributions(features: Mapping[str, float], coefficients: Mapping[str, float]) -> dict[str, float]:
