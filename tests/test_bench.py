@@ -67,7 +67,9 @@ def test_ink_is_written_first_and_the_run_names_it(project: Path, tiny: Path, tm
 
 def start(project: Path, env: dict[str, str]) -> subprocess.Popen:
     full = {**os.environ, **env}
-    return subprocess.Popen([sys.executable, "-m", "bench", "run"], cwd=project, env=full, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell's background job ignores SIGINT, and so would every child of these tests run as one.
+    heeds = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    return subprocess.Popen([sys.executable, "-m", "bench", "run"], cwd=project, env=full, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **heeds)
 
 
 def engine_of(bench: subprocess.Popen, after_results: int, project: Path) -> psutil.Process:
