@@ -99,9 +99,15 @@ def _desk(command: str, args: dict) -> int:
 
 
 def _check() -> int:
+    from bench import plan
     from macros import calibration, corpus, history, typed
 
     found = history.problems(labdata.ROOT) + typed.problems(labdata.ROOT.parent / "docs")
+    for profile in plan.profiles():
+        try:
+            plan.read(profile)
+        except LabError as error:
+            found += error.problems
     try:
         lab = labdata.load()
     except LabError as error:
