@@ -29,7 +29,6 @@ def define_env(env: Any) -> None:
         pages,
         predict,
         roofline,
-        rows,
         values,
     )
     from macros.inks import DIRECTIONS
@@ -121,11 +120,8 @@ def define_env(env: Any) -> None:
     @env.macro
     def check(name: str) -> dict:
         document = lab.get("checks", name)
-        return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date}
-
-    @env.macro
-    def check_rows(name: str) -> list[dict]:
-        return rows.check(lab.get("checks", name)).to_dict("records")
+        return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date,
+                "rows": book.checked(name)}  # fmt: skip
 
     @env.macro
     def check_table(name: str, id: str, caption: str) -> str:

@@ -11,7 +11,7 @@ from posixpath import relpath
 
 from markupsafe import Markup
 
-from macros import compare
+from macros import compare, rows
 from macros.compare import Measured, Score
 from macros.inks import Prediction
 from macros.labdata import Lab, LabError
@@ -47,6 +47,7 @@ class Book:
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    _checked: dict[str, list[dict]] = field(default_factory=dict)
 
     def turn_to(self, here: str) -> None:
         """Begin a page: links start from it, figures count from one."""
@@ -67,6 +68,12 @@ class Book:
     def run(self, name: str) -> Run:
         """A run by "<machine>/<run>"."""
         return self.lab.get("runs", name)
+
+    def checked(self, name: str) -> list[dict]:
+        """A check's rows, see `rows.check`; resampled once a build, for table and prose alike."""
+        if name not in self._checked:
+            self._checked[name] = rows.check(self.lab.get("checks", name)).to_dict("records")
+        return self._checked[name]
 
     def machine(self, name: str) -> MachineView:
         """A machine's specs as Values."""
