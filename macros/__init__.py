@@ -33,7 +33,6 @@ def define_env(env: Any) -> None:
         pages,
         predict,
         roofline,
-        rows,
         surprises,
         values,
     )
@@ -150,15 +149,12 @@ def define_env(env: Any) -> None:
     @env.macro
     def check(name: str) -> dict:
         document = lab.get("checks", name)
-        return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date}
+        return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date,
+                "rows": book.checked(name)}  # fmt: skip
 
     @env.macro
     def checks_of(kind: str) -> list[str]:
         return sorted((name for name in lab.checks if name.startswith(f"{kind}-")), reverse=True)
-
-    @env.macro
-    def check_rows(name: str) -> list[dict]:
-        return rows.check(lab.get("checks", name)).to_dict("records")
 
     @env.macro
     def check_table(name: str, id: str, caption: str) -> str:

@@ -238,7 +238,7 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
     """A check of the instrument: medians of both ways, their ratio b / a and its interval."""
     check = book.lab.get("checks", name)
     cells = []
-    for r in rows.check(check).to_dict("records"):
+    for r in book.checked(name):
         decimals = decimals_for(r["median_a"])
         cells.append(
             {

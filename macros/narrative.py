@@ -12,7 +12,7 @@ from posixpath import relpath
 
 from markupsafe import Markup
 
-from macros import compare
+from macros import compare, rows
 from macros.compare import Measured, Score
 from macros.history import Version
 from macros.inks import Prediction, Target
@@ -55,6 +55,7 @@ class Book:
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
     source: str = ""
+    _checked: dict[str, list[dict]] = field(default_factory=dict)
 
     def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
@@ -100,6 +101,12 @@ class Book:
         if gone:
             raise LabError([f"labdata/runs/{name}.withdrawn.yml: run: was withdrawn and no longer counts; got {name!r}; because {gone.because}"])
         return run
+
+    def checked(self, name: str) -> list[dict]:
+        """A check's rows, see `rows.check`; resampled once a build, for table and prose alike."""
+        if name not in self._checked:
+            self._checked[name] = rows.check(self.lab.get("checks", name)).to_dict("records")
+        return self._checked[name]
 
     def machine(self, name: str) -> MachineView:
         """A machine's specs as Values."""
