@@ -10,7 +10,7 @@ from functools import cache
 
 import pandas as pd
 
-from macros import calibration, corpus, diagnose
+from macros import calibration, chip_names, corpus, diagnose
 from macros.corpus_models import GIB, NotPredictable
 
 BASELINES = {
@@ -66,7 +66,7 @@ def _spec(row: dict[str, str], case: corpus.Case) -> float:
         return case.device.bandwidth_bytes_s / (size * active / params)
     if case.kind == "mixed" or case.device.flops_s is None:
         return float("nan")
-    listed = float(row["fp16_tflops"]) * 1e12 if row["fp16_tflops"] else (corpus.peak(row["chip"]) or ("", case.device.flops_s))[1]
+    listed = float(row["fp16_tflops"]) * 1e12 if row["fp16_tflops"] else (chip_names.peak(row["chip"]) or ("", case.device.flops_s))[1]
     return listed / (2 * active)
 
 

@@ -1,6 +1,6 @@
 """The fitted predictor: coefficients from labdata, a case in, a rate with its 80 % interval out.
 
-Standard library only, so that one prediction costs milliseconds. `macros.fit` writes what this reads.
+Loads no numpy, pandas or solver, so that one prediction costs milliseconds. `macros.fit` writes what this reads.
 """
 
 from __future__ import annotations
