@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache
 
 from macros import labdata
 from macros.hardware import Chip, Chips
 
-# Apple gives the M5's shaders no clock, and llama.cpp's usual Metal kernels run on them, not on the
-# matrix units the table lists: their rate is taken at the M4's clock. Assumed, and no roof.
-APPLE_CORE_FLOPS_S = 128 * 2 * 1.578e9
+# llama.cpp's usual Metal kernels run on the M5's shaders, not on the matrix units the table lists. Apple gives
+# the shaders no clock: the M4's is assumed [FLOP/s a core]. No roof, and no page shows it as one.
+M5_CORE_FLOPS_S = 128 * 2 * 1.578e9
 
 
 @cache
@@ -51,28 +52,31 @@ def candidates(name: str) -> tuple[Chip, ...]:
 def find(name: str) -> Chip | None:
     """The chip a name means; None: not known, or several that differ in a roof."""
     found = candidates(name)
-    return found[0] if len({(chip.memory_bandwidth.si, listed_flops_s(chip)) for chip in found}) == 1 else None
+    return found[0] if len({(chip.memory_bandwidth.si, peak(chip)) for chip in found}) == 1 else None
 
 
-def peak(name: str) -> tuple[str, float] | None:
-    """Id and listed peak of a chip by its name [FLOP/s]; None: not known, or not the same for all it can mean."""
-    found = candidates(name)
-    peaks = {listed_flops_s(chip) for chip in found}
-    only = peaks.pop() if len(peaks) == 1 else None
-    return (found[0].id, only) if only else None
+def peak_of(name: str) -> tuple[float, str] | None:
+    """`peak` of a chip by its name; None: not known, or not the same for all it can mean."""
+    found = {peak(chip) for chip in candidates(name)}
+    return found.pop() if len(found) == 1 else None
 
 
-def listed_flops_s(chip: Chip) -> float | None:
-    """The peak a chip's efficiencies are shares of [FLOP/s]: fp16, first with fp32 sums, else fp32; None: not known."""
-    if "Apple M5" in chip.name:
-        return chip.match.gpu_cores * APPLE_CORE_FLOPS_S if chip.match and chip.match.gpu_cores else None
+def peak(chip: Chip) -> tuple[float, str] | None:
+    """The listed peak a chip's efficiencies are shares of, and what it is [FLOP/s]; None: not known.
+
+    It is fp16's, with fp32 sums where the table tells, else fp32's.
+    """
+    if "Apple M5" in chip.name and chip.match and chip.match.gpu_cores:
+        return chip.match.gpu_cores * M5_CORE_FLOPS_S, "shaders at the M4's clock, assumed"
     best = chip.peak("fp16") or chip.peak("fp32")
-    return best.si if best else None
+    return (best.si, "labdata/chips") if best else None
 
 
-def memory_bytes(chip: Chip) -> float | None:
-    """The most memory a chip is sold with [B]: its box's GB are 2^30 B; None: any."""
-    return chip.memory_gb[-1] * 2**30 if chip.memory_gb else None
+def memory_bytes(name: str) -> float | None:
+    """The most memory a chip of that name is sold with [B]; None: any, or not known. A box's GB are 2^30 B."""
+    sizes = [max(chip.memory_gb, default=math.inf) for chip in candidates(name)]
+    most = max(sizes, default=math.inf)
+    return None if math.isinf(most) else most * 2**30
 
 
 def _begin(name: str, id: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from macros import chip_names, devices
 from macros.calibrated import Device, Load, Setup
-from macros.corpus_models import Model, NotPredictable, number, whole
+from macros.corpus_models import GIB, Model, NotPredictable, number, whole
 
 FOLDER = Path(__file__).resolve().parent.parent / "labdata" / "corpus"
 MEASUREMENTS = FOLDER / "measurements.csv"
@@ -126,6 +126,9 @@ def case(row: Mapping[str, str]) -> Case:
     if not (n_prompt or n_gen):
         raise NotPredictable(f"n_prompt, n_gen: neither given; test is {row['test'][:40]!r}")
     model = Model(row, assumed)
+    has, needs = chip_names.memory_bytes(row["chip"]), model.file_bytes + model.kv_bytes(n_prompt + n_gen + depth)
+    if device.backend != "CPU" and has and needs > has:
+        raise NotPredictable(f"model_size_gib: does not fit: weights and KV cache take {needs / GIB:.1f} GiB; {row['chip'][:60]} has {has / GIB:.0f}")
     loads, steps = [], []
     if n_prompt:
         if device.flops_s is None:
@@ -153,8 +156,8 @@ def _device(row: Mapping[str, str], assumed: list[str]) -> Device:
             assumed.append("compute peak: threads × 96 GFLOP/s")
     elif row["fp16_tflops"].strip():
         flops = devices.full_rate_flops_s(chip, number(row, "fp16_tflops") * 1e12)
-    elif known := chip_names.peak(chip):
-        flops = devices.full_rate_flops_s(chip, known[1])
-        assumed.append(f"compute peak: labdata/chips, {known[0]}")
+    elif known := chip_names.peak_of(chip):
+        flops = devices.full_rate_flops_s(chip, known[0])
+        assumed.append(f"compute peak: {known[1]}")
     return Device(backend, vendor, generation, bandwidth, flops, two_dies="Ultra" in chip and vendor == "apple")
 

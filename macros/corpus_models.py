@@ -147,10 +147,11 @@ class Model:
             self.step_bytes, self.body = active * self.bits / 8, max(active - self.embedding, active / 2)
         self.all_bytes = self.file_bytes - unread * rest_bits / 8
 
-    def _cells(self, tokens: float) -> float:
-        """KV cells read over all layers, sliding windows counted."""
+    def kv_bytes(self, tokens: float) -> float:
+        """KV cache of a context of so many tokens, sliding windows counted [B]."""
         seen = min(tokens, self.config.window) if self.config.window else tokens
-        return self.n_layer * ((1 - self.config.windowed) * tokens + self.config.windowed * seen)
+        cells = self.n_layer * ((1 - self.config.windowed) * tokens + self.config.windowed * seen)
+        return cells * 2 * self.n_kv * self.head_dim * self.kv_element_bytes
 
     def _load(self, phase: str, tokens: int, bytes: dict, flops: dict, passes: int) -> Load:
         return Load(phase, tokens, bytes, flops, passes, self.n_layer, self.body, self.head_dim, self.n_head / self.n_kv, self.arch,
@@ -158,8 +159,7 @@ class Model:
 
     def decode(self, n_gen: int, depth: int) -> Load:
         """A mean step of tgN: the cache grows from depth to depth + N."""
-        kv = self._cells(depth + (n_gen + 1) / 2) * 2 * self.n_kv * self.head_dim * self.kv_element_bytes
-        return self._load("decode", 1, {"weights": self.step_bytes, "kv": kv}, {}, 1)
+        return self._load("decode", 1, {"weights": self.step_bytes, "kv": self.kv_bytes(depth + (n_gen + 1) / 2)}, {}, 1)
 
     def prefill(self, n: int, depth: int, ubatch: int) -> Load:
         """A whole prompt of N tokens after a depth."""

@@ -60,9 +60,9 @@ def device(machine: Machine, backend: str | None = None) -> tuple[Device, tuple[
         if machine.cores:
             flops = machine.cores * devices.CPU_THREAD_FLOPS_S
             assumed.append(f"compute peak: {machine.cores} cores × 96 GFLOP/s")
-    elif known := chip_names.peak(machine.chip):
-        flops = devices.full_rate_flops_s(machine.chip, known[1])
-        assumed.append(f"compute peak: labdata/chips, {known[0]}")
+    elif known := chip_names.peak_of(machine.chip):
+        flops = devices.full_rate_flops_s(machine.chip, known[0])
+        assumed.append(f"compute peak: {known[1]}")
     elif machine.specs.peak_compute:
         flops = devices.full_rate_flops_s(machine.chip, machine.specs.peak_compute.si)
     return Device(family, vendor, generation, bandwidth, flops, "Ultra" in machine.chip and vendor == "apple"), tuple(assumed)
@@ -82,9 +82,10 @@ def chip_device(name: str, backend: str | None = None) -> tuple[Device, tuple[st
     family = devices.backend_family(backend or BACKENDS.get(vendor, "CPU"), vendor)
     if family == "CPU":
         raise NotPredictable(f"backend: the CPU beside {chip.id} is not in the table; describe it in labdata/machines")
-    listed = chip_names.listed_flops_s(chip)
-    flops = devices.full_rate_flops_s(chip.name, listed) if listed else None
-    return Device(family, vendor, generation, chip.memory_bandwidth.si, flops, "Ultra" in chip.name), (f"roofs: labdata/chips, {chip.id}",), chip_names.memory_bytes(chip)
+    peak = chip_names.peak(chip)
+    flops = devices.full_rate_flops_s(chip.name, peak[0]) if peak else None
+    assumed = (f"roofs: labdata/chips, {chip.id}", *([f"compute peak: {peak[1]}"] if peak else []))
+    return Device(family, vendor, generation, chip.memory_bandwidth.si, flops, "Ultra" in chip.name), assumed, chip_names.memory_bytes(chip.id)
 
 
 def load(subject: Subject, phase: str, tokens: int, depth: int, kv_type: str = "f16", ubatch: int = corpus.DEFAULT_UBATCH) -> Load:
