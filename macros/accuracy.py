@@ -137,6 +137,12 @@ def headline() -> dict[str, dict[str, float]]:
     }
 
 
+def by_chip() -> dict[str, float]:
+    """Median over chips of each one's median error, by phase [1]: a chip with seventy rows counts once."""
+    frame = scored()
+    return {phase: frame[frame["phase"] == phase].groupby("chip")["error"].median().median() for phase in ("decode", "prefill")}
+
+
 def noise_floor() -> dict[str, float]:
     """How far two posts of one test on one chip lie apart by phase, and the σ they print, as medians [1].
 

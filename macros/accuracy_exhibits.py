@@ -29,6 +29,7 @@ def facts() -> dict:
         **{name: {k: share(v) for k, v in part.items() if k not in ("rows", "chips")} | {"rows": int(part["rows"]), "chips": int(part["chips"])}
            for name, part in head.items() if name != "mixed"},
         "scored": len(frame), "refused": _all_rows() - len(frame), "mixed": int(head["mixed"]["rows"]),
+        "by_chip": {phase: share(x, f"{PREDICTED}; the median over chips of each one's median") for phase, x in accuracy.by_chip().items()},
         "noise": {phase: share(noise[phase], "two posts of one test on one chip") for phase in ("decode", "prefill")}, "noise_pairs": int(noise["pairs"]),
         "noise_sigma": share(noise["sigma"], "σ over mean, as posted"),
         "own_same": share(same.median(), "one own row of the same phase; the median over machines of each one's median"),

@@ -32,8 +32,8 @@ def candidates(name: str) -> tuple[Chip, ...]:
 
     >>> [chip.id for chip in candidates("RTX 3060")], [chip.id for chip in candidates("Apple M4 Pro 20c")]
     (['nvidia-rtx-3060'], ['apple-m4-pro-20c'])
-    >>> [chip.id for chip in candidates("RTX 3080")], candidates("GeForce 9999")
-    (['nvidia-rtx-3080-10gb', 'nvidia-rtx-3080-12gb'], ())
+    >>> [chip.id for chip in candidates("H100 80 GB")], candidates("GeForce 9999")
+    (['nvidia-h100-pcie-80gb', 'nvidia-h100-sxm5-80gb'], ())
     """
     slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"max-q", "blackwell-maxq", name.lower().replace("(cores ?)", ""))).strip("-")
     slug = re.sub(r"^(nvidia|amd|intel)-|^geforce-|radeon-(?=rx)", "", slug)
@@ -44,8 +44,8 @@ def candidates(name: str) -> tuple[Chip, ...]:
         return (exact[0],)
     longer = [chip for i, chip in table().items() if re.match(rf"(\w+-)?{re.escape(slug)}-", i)]
     if any(re.search(r"-\d+c$", chip.id) for chip in longer):  # Apple, cores not given: the full chip
-        cores = {int(found[1]): chip for chip in longer if (found := re.fullmatch(rf"{re.escape(slug)}-(\d+)c", chip.id))}
-        return (cores[max(cores)],) if cores else ()
+        cores = [(int(found[1]), chip) for chip in longer if (found := re.fullmatch(rf"{re.escape(slug)}-(\d+)c(-.*)?", chip.id))]
+        return tuple(chip for n, chip in cores if n == max(cores, key=lambda c: c[0])[0])
     return tuple(longer or [chip for chip in table().values() if _begin(name, chip.id)])
 
 

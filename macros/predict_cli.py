@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m macros.predict", description="Predict llama-bench rates, with 80 %% intervals.")
     parser.add_argument("machine", nargs="?", metavar="MACHINE", help="a name in labdata/machines, or a chip of labdata/chips (\"RTX 3090\")")
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a name in labdata/models, or a GGUF file")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a name in labdata/models, or a GGUF file, here or behind a URL")
     counts = {"--depth": (0, "tokens already in the context"), "--prompt": (512, "prompt tokens of the prefill test"),
               "--gen": (128, "tokens generated in the decode test"), "--batch": (1, "sequences decoded together; derived, unscored")}  # fmt: skip
     for name, (default, words) in counts.items():
@@ -100,26 +100,26 @@ def _machine(name: str, backend: str | None) -> tuple[calibrated.Device, tuple[s
 
 
 def _model(name: str):
-    from macros import labdata, subject_load
+    from macros import gguf_bytes, labdata, subject_load
     from macros.cards import Model
 
     path = labdata.ROOT / "models" / f"{name}.yml"
     try:
         if path.is_file() and path.parent == labdata.ROOT / "models":
             return subject_load.from_card(labdata.parse(Model, path, f"models/{name}.yml"))
-        if Path(name).is_file():
-            return subject_load.from_file(Path(name))
+        if gguf_bytes.is_url(name) or Path(name).is_file():
+            return subject_load.from_file(name)
     except (ValueError, OSError, labdata.LabError) as error:
         raise NotPredictable(str(error)) from None
     known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yml")))
-    raise NotPredictable(f"model: neither in labdata/models nor a file; got {name[:60]!r}; known: {known}")
+    raise NotPredictable(f"model: neither in labdata/models nor a file or URL of a GGUF; got {name[:60]!r}; known: {known}")
 
 
 def _test(of: corpus.Case, tokens: int, ask: argparse.Namespace) -> dict:
     """One test with its interval and everything it rests on."""
     from macros import subject_load
 
-    load, fit = of.loads[0], calibration.fitted()
+    load, fit, file = of.loads[0], calibration.fitted(), Path(ask.model.partition("?")[0]).name
     predicted = calibration.predict(of)
     parts = calibrated.terms(load, of.device, of.setup)
     took = {name: t.seconds(fit["coefficients"]) for name, t in parts.items()}
@@ -138,7 +138,7 @@ def _test(of: corpus.Case, tokens: int, ask: argparse.Namespace) -> dict:
             }
             for name, t in parts.items()
         },
-        "disprove": f"llama-bench -m {Path(ask.model).name}{'' if ask.model.endswith('.gguf') else '.gguf'} {other} {tokens}" + (f" -d {ask.depth}" if ask.depth else "")
+        "disprove": f"llama-bench -m {file}{'' if file.endswith('.gguf') else '.gguf'} {other} {tokens}" + (f" -d {ask.depth}" if ask.depth else "")
         + (f" -ctk {ask.kv} -ctv {ask.kv} -fa 1" if ask.kv != "f16" else ""),
     }  # fmt: skip
 

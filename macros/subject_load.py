@@ -34,16 +34,16 @@ def from_card(model: Model) -> Subject:
     return Subject(model.name, model.quant, model.structure())
 
 
-def from_file(path: Path) -> Subject:
-    """A GGUF file by its header.
+def from_file(name: str) -> Subject:
+    """A GGUF file, here or behind a URL, by its header.
 
     Raises:
         ValueError: not a GGUF file, or an architecture whose work is not known.
     """
     from macros import gguf_header
 
-    header = gguf_header.read_header(path)
-    return Subject(path.stem, header.quant, header.structure)
+    header = gguf_header.read_header(name)
+    return Subject(Path(name.partition("?")[0]).stem, header.quant, header.structure)
 
 
 def device(machine: Machine, backend: str | None = None) -> tuple[Device, tuple[str, ...]]:
