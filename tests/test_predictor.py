@@ -8,7 +8,6 @@ import math
 import random
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -191,27 +190,15 @@ def test_json_says_what_it_rests_on(capsys):
     assert decode["disprove"].endswith("-p 0 -n 128 -d 2048") and prefill["binds"] == "matmul"
 
 
-def test_a_prediction_is_quick_and_loads_no_views():
+def test_a_prediction_loads_no_views_and_no_solver():
     code = """
-import sys, time
+import sys
 from macros import predict_cli, calibration, corpus
-row = {k: v for k, v in next(corpus.read(corpus.MEASUREMENTS)).items()}
-calibration.predict(corpus.case(row))
-best = 9.0
-for _ in range(20):
-    start = time.process_time(); calibration.predict(corpus.case(row)); best = min(best, time.process_time() - start)
-heavy = {'pandas', 'altair', 'scipy', 'sklearn', 'numpy', 'mkdocs'} & set(sys.modules)
-print(best < 0.05, sorted(heavy))
+calibration.predict(corpus.case(next(corpus.read(corpus.MEASUREMENTS))))
+print(sorted({'pandas', 'altair', 'scipy', 'sklearn', 'numpy', 'mkdocs'} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[0] == "True []"
-
-
-def test_ten_thousand_rows_in_five_seconds(tmp_path):
-    source = write(tmp_path / "many.csv", [ROW | {"depth": str(i % 5000)} for i in range(10_000)])
-    start = time.process_time()
-    assert predict_cli.main(["--rows", str(source), "--out", str(tmp_path / "out.csv")]) == 0
-    assert time.process_time() - start < 5
+    assert done.stdout.strip() == "[]"
 
 
 def test_the_command_runs_as_a_module():
