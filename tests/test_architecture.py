@@ -42,7 +42,7 @@ LAYERS = [
     {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises"},
+    {"exhibits", "plain", "surprises", "glossary"},
     {"file_tables", "accuracy_exhibits"},
     {"pages"},
     {"hooks", "__init__"},

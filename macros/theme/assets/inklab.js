@@ -19,7 +19,8 @@
 
   function place() {
     const at = owner.getClientRects()[0], box = panel.getBoundingClientRect()
-    const below = at.bottom + MARGIN / 2, above = at.top - box.height - MARGIN / 2
+    const whole = owner.closest("math")?.getBoundingClientRect() ?? at // never over the rest of its equation
+    const below = whole.bottom + MARGIN / 2, above = whole.top - box.height - MARGIN / 2
     const right = document.documentElement.clientWidth - box.width - MARGIN
     panel.style.left = `${Math.max(MARGIN, Math.min(at.left, right))}px`
     panel.style.top = `${Math.max(MARGIN, below + box.height > innerHeight && above > 0 ? above : Math.min(below, innerHeight - box.height - MARGIN))}px`
