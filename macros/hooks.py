@@ -30,6 +30,16 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
+    from macros import glossary, notes
+
+    home = files.get_file_from_path("glossary.md")
+    if home and page.file is not home:
+        html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
+    return html + str(notes.section(html))
+
+
 def on_env(env: Any, config: Any, files: Any) -> None:
     """Every page is rendered and none is written: what is still open stops a published build, all of it in one message."""
     from mkdocs.exceptions import PluginError

@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -38,11 +38,12 @@ LAYERS = [
     {"predict_cli"},
     {"history", "schema_docs", "predict", "compare", "architectures"},
     {"anchors"},
+    {"notes"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
-    {"subjects"},
+    {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises"},
+    {"exhibits", "plain", "surprises", "glossary"},
     {"file_tables", "accuracy_exhibits"},
     {"pages"},
     {"hooks", "__init__"},
