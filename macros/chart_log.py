@@ -103,6 +103,9 @@ def inked(rows: pd.DataFrame, width: int) -> dict:
     ]
     places = np.column_stack([chart_layout.on_log(frame["at"], ends, plot), height - chart_layout.on_log(frame["measured"], ends, height)])
     blocked = [chart_layout.along(np.array([[0, height], [plot, 0]])), chart_layout.boxed(places, 0, 5)]
+    spans = frame.dropna(subset=["predicted_low"])
+    across = [chart_layout.on_log(spans[end], ends, plot) for end in ("predicted_low", "predicted_high")]
+    blocked += [chart_layout.along(np.array([[a, y], [b, y]])) for a, b, y in zip(*across, places[frame["predicted_low"].notna(), 1], strict=True)]
     names, listed = _named(rows["label"].tolist(), width)
     layers += _labelled([(place[None], text, "text") for place, text in zip(places, names, strict=True)], blocked, plot, height)
     key = [("measured", "● measured ± σ"), ("predicted", "— inked = measured"), ("predicted", f"■ ± {100 * tolerance:.0f}\u202f%"), *listed]
@@ -156,6 +159,9 @@ def roofline(rows: pd.DataFrame, width: int) -> dict:
     hollows = pixels(frame[["flops_per_byte", "predicted"]].dropna().to_numpy())
     blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (hollows, 6)) if len(dots)]
     blocked += [chart_layout.along(pixels(part)) for part in (slope, flat) if part]
+    spans = frame.dropna(subset=["predicted_low"])
+    up = (pixels(spans[["flops_per_byte", end]].to_numpy()) for end in ("predicted_low", "predicted_high"))
+    blocked += [chart_layout.along(np.array(pair)) for pair in zip(*up, strict=True)]
     labels = [(place[None], text, "text") for place, text in zip(places, names, strict=True)]
     for part, text in ((slope, f"memory roof {bandwidth:,.4g} GB/s"), (flat, f"compute roof {peak:,.4g} {unit}")):
         if part:
