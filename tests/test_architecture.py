@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
+    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "javascript", "javascript_code"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -35,14 +35,14 @@ LAYERS = [
     {"labdata"},
     {"fit", "subject_load", "diagnose"},
     {"predict_cli"},
-    {"history", "schema_docs", "predict", "compare", "architectures"},
+    {"history", "schema_docs", "predict", "yours", "compare", "architectures"},
     {"anchors"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
     {"subjects"},
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises"},
-    {"file_tables", "accuracy_exhibits"},
+    {"file_tables", "accuracy_exhibits", "yours_page"},
     {"pages"},
     {"hooks", "__init__"},
 ]
