@@ -14,6 +14,7 @@ import ast
 import dataclasses
 import inspect
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from macros.javascript_code import Function, NotTranslatable, literal
@@ -41,8 +42,11 @@ const $partition = (s, by) => { const i = s.indexOf(by); return i < 0 ? [s, "", 
 """.strip()
 
 
-def program(*roots: Any) -> str:
+def program(*roots: Any, given: Mapping[Any, str] | None = None) -> str:
     """JavaScript of some functions and classes, with everything they reach, each named module_name.
+
+    Args:
+        given: functions the page has in JavaScript already, by what they are called there
 
     Raises:
         NotTranslatable: where, and which construct.
@@ -53,7 +57,7 @@ def program(*roots: Any) -> str:
       return (bandwidth_bytes_s / step_bytes);
     }
     """
-    whole = _Program()
+    whole = _Program(given or {})
     for root in roots:
         whole.reach(root)
     return "\n\n".join([PRELUDE, *whole.done.values()])
@@ -67,11 +71,14 @@ def named(thing: Any) -> str:
 class _Program:
     """What was translated so far, in an order in which all is defined before it is used at load time."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Mapping[Any, str]) -> None:
         self.done: dict[str, str] = {}
+        self.given = given
 
     def reach(self, thing: Any) -> str:
         """A function's or a class's name; it is translated unless it was."""
+        if thing in self.given:
+            return self.given[thing]
         thing = inspect.unwrap(thing)
         name = named(thing)
         if name not in self.done:

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from macros import calibration, corpus_models, hardware, javascript, subject_load, tables, units, values, work, yours
+from macros import calibration, corpus_models, hardware, page_script, subject_load, tables, units, values, work, yours
 from macros.calibrated import Device
 from macros.cards import Machine
 from macros.corpus_models import NotPredictable
@@ -25,7 +25,6 @@ from macros.structure import Weights
 from macros.tables import Column
 from macros.yours import Ask
 
-SCRIPT = Path(__file__).with_name("scripts") / "predict.js"
 # What people run, beside the mixes labdata has files of; each as llama.cpp's quantiser would write it,
 # unless labdata has the file's own table.
 FORMATS = ("BF16", "Q8_0", "Q6_K", "Q4_K_M", "IQ4_XS")
@@ -205,13 +204,13 @@ def ask(machine: list[Any], model: dict[str, Any], quant: str, depth: int = 0, b
     return Ask(device, peak, memory and memory * 1e9, subject, file_bytes, params, depth, batch, kv_type)
 
 
-def shown(name: str, x: float | None) -> str:
-    """A number as its slot prints it."""
+def shown(name: str, x: float | None, bare: bool = False) -> str:
+    """A number as its slot prints it; bare: without its unit."""
     if x is None:
         return UNKNOWN
     slot = SLOTS[name]
     n = x / _factor(slot.unit)
-    return values.number(n, values.decimals_for(n) if slot.decimals is None else slot.decimals) + values.THIN + slot.unit
+    return values.number(n, values.decimals_for(n) if slot.decimals is None else slot.decimals) + ("" if bare else values.THIN + slot.unit)
 
 
 def _factor(unit: str) -> float:
@@ -241,8 +240,12 @@ class Example:
         """A number or a word in its slot, for prose and tables."""
         if name in self.texts:
             return Markup('<span data-text="{}">{}</span>').format(name, values.inert(self.texts[name]))
+        return self._slot(name)
+
+    def _slot(self, name: str, bare: bool = False) -> Markup:
         slot, x = SLOTS[name], self.found.get(name)
-        return Markup('<data class="v {}" data-slot="{}" value="{}" title="{}">{}</data>').format(slot.kind, name, "" if x is None else repr(x), slot.how, shown(name, x))
+        return Markup('<data class="v {}" data-slot="{}"{} value="{}" title="{}">{}</data>').format(
+            slot.kind, name, Markup(" data-bare") if bare else "", "" if x is None else repr(x), slot.how, shown(name, x, bare))
 
     def math(self, name: str) -> Markup:
         """A number in its slot, for an equation."""
@@ -255,7 +258,8 @@ class Example:
     def table(self, head: str, columns: list[str], cells: list[list[str]]) -> str:
         """A table of slots: each row its words, then one slot a column ("" for none, "a–b" for a span)."""
         def cell(names: str) -> Markup:
-            return Markup("–").join(self[n] for n in names.split("–")) if names else Markup("")
+            low, _, high = names.rpartition("–")
+            return Markup("{}–{}").format(self._slot(low, True), self._slot(high)) if low else self._slot(names) if names else Markup("")
 
         shown_ = [{"head": row[0], **{str(i): cell(names) for i, names in enumerate(row[1:])}} for row in cells]
         return tables.html_table([Column("head", head), *(Column(str(i), c, "right") for i, c in enumerate(columns))], shown_)
@@ -279,10 +283,7 @@ class Example:
 
     def script(self) -> Markup:
         """The script, registered to be written; its name is its content's."""
-        text = script(self.machines, self.models, self.start)
-        address = f"assets/predict-{hashlib.sha256(text.encode()).hexdigest()[:12]}.js"
-        self.book.files[address] = text
-        return Markup('<script src="{}" defer></script>').format(self.book.link(address))
+        return page_script.element(self.book, "predict", script(self.machines, self.models, self.start))
 
 
 def yours_file(model: str, quant: str) -> str:
@@ -300,9 +301,7 @@ def script(machines: dict[str, list[Any]], models: dict[str, dict[str, Any]], st
         "slots": {name: [s.unit, _factor(s.unit), s.decimals] for name, s in SLOTS.items()},
         "coefficients": fit["coefficients"], "intervals": fit["intervals"],
     }  # fmt: skip
-    program = javascript.program(yours.answer, yours.subject, yours.words, yours.commands, values.decimals_for, yours_file, Ask)
-    return "\n".join(["(() => {", '"use strict";', program, f"const DATA = {json.dumps(data, ensure_ascii=False, separators=(',', ':'))};",
-                      SCRIPT.read_text(encoding="utf-8"), "})();", ""])  # fmt: skip
+    return page_script.script((yours.answer, yours.subject, yours.words, yours.commands, yours_file, Ask, Device), data, ("print", "predict"))
 
 
 def _field(name: str, label: str, control: Markup, css: str = "") -> Markup:

@@ -38,11 +38,11 @@ LAYERS = [
     {"history", "schema_docs", "predict", "yours", "compare", "architectures"},
     {"anchors"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
-    {"subjects"},
+    {"subjects", "side_by_side"},
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises"},
-    {"file_tables", "accuracy_exhibits", "yours_page"},
+    {"file_tables", "accuracy_exhibits", "page_script", "yours_page", "compare_page"},
     {"pages"},
     {"hooks", "__init__"},
 ]

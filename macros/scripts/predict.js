@@ -25,21 +25,18 @@ function ask(state) {
 const answer = state => yours_answer(ask(state), DATA.coefficients, DATA.intervals);
 globalThis.inklabPredict = answer;  // for the console: inklabPredict({...}) with the form's names
 
-// Halves away from zero on the shortest decimal, as the build prints: Intl rounds decimals, toFixed rounds binary.
-const decimal = (n, digits) => new Intl.NumberFormat("en", {minimumFractionDigits: digits, maximumFractionDigits: digits}).format(n).replace("-", "−");
-
-function shown(name, x) {
+function shown(name, x, bare = false) {
   if (x === null || x === undefined || !Number.isFinite(x)) return DATA.unknown;
   const [unit, factor, digits] = DATA.slots[name];
   const n = x / factor;
-  return decimal(n, digits === null ? values_decimals_for(n) : digits) + "\u202f" + unit;
+  return decimal(n, digits === null ? values_decimals_for(n) : digits) + (bare ? "" : "\u202f" + unit);
 }
 
 function print(state) {
   const asked = ask(state), found = yours_answer(asked, DATA.coefficients, DATA.intervals), model = DATA.models[state.model];
   for (const slot of document.querySelectorAll("[data-slot]")) {
     const x = found[slot.dataset.slot] ?? null;
-    slot.textContent = shown(slot.dataset.slot, x);
+    slot.textContent = shown(slot.dataset.slot, x, "bare" in slot.dataset);
     if (slot.tagName === "DATA") slot.value = x === null ? "" : String(x);
   }
   const texts = {
@@ -61,17 +58,6 @@ function read() {
     else wrong[name] = `A ${whole ? "whole " : ""}number from ${decimal(least, values_decimals_for(least, 1))} to ${decimal(most, 0)} is needed; got ${got || "nothing"}.`;
   }
   return [state, wrong];
-}
-
-function options(select, groups, value) {
-  select.replaceChildren(...groups.flatMap(([group, entries]) => {
-    const made = entries.map(([id, words]) => new Option(words, id, id === value, id === value));
-    if (!group) return made;
-    const box = document.createElement("optgroup");
-    box.label = group;
-    box.append(...made);
-    return [box];
-  }));
 }
 
 function pickMachine() {
@@ -104,7 +90,7 @@ function address(state) {
   const row = DATA.machines[state.machine] || [];
   for (const [i, name] of [[2, "bandwidth"], [3, "compute"], [4, "memory"], [5, "backend"]])
     if ((row[i] ?? null) !== state[name]) query.set(name, state[name] ?? "");
-  return location.pathname + (query.size ? `?${query}` : "") + location.hash;
+  return query;
 }
 
 // Names that a link carries and this build does not know are left out, not guessed.
@@ -140,7 +126,7 @@ function update(unknown = []) {
     return;
   }
   SAID.textContent = [...unknown.map(u => `This build does not know ${u}.`), print(state)].join(" ");
-  try { history.replaceState(history.state, "", address(state)); } catch { /* some viewers of local files allow no address */ }
+  putAddress(address(state));
 }
 
 if (form) {
