@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "javascript", "javascript_code"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "javascript", "javascript_code"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -37,8 +37,9 @@ LAYERS = [
     {"predict_cli"},
     {"history", "schema_docs", "predict", "yours", "compare", "architectures"},
     {"anchors"},
+    {"notes"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
-    {"subjects", "side_by_side"},
+    {"subjects", "inked", "side_by_side"},
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises"},
