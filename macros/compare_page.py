@@ -21,8 +21,8 @@ from macros.tables import Column
 
 ROWS = 50  # a page of the table
 SORTS = {
-    "share": "Decode, then prefill; nearest to its roof first", "-share": "Furthest from its roof first", "rate": "Fastest first", "-rate": "Slowest first",
-    "ratio": "Furthest above its prediction first", "-ratio": "Furthest below its prediction first", "machine": "By machine",
+    "share": "Nearest to the roof", "-share": "Furthest from the roof", "rate": "Fastest", "-rate": "Slowest",
+    "ratio": "Most above its prediction", "-ratio": "Most below its prediction", "machine": "Machine",
 }  # fmt: skip
 SYNTHETIC, OUTSIDE, UNKNOWN = "synthetic weights", "outside its interval", "not known"
 AXIS = 100.0  # width of a row's axes [units of their drawing]
@@ -49,7 +49,7 @@ class View:
         """The first rows, the CSV of all, the form above and the pages below."""
         body = [self._row(x) for x in self.lines[:ROWS]]
         columns = [Column("machine", "Machine"), Column("model", "Model"), Column("test", "Test"), Column("rate", "tok/s", "right", "measured"),
-                   Column("share", "Of the roof", "right"), Column("ratio", "Over predicted", "right")]  # fmt: skip
+                   Column("share", "Of the roof", "right"), Column("ratio", "Measured ÷ predicted", "right")]  # fmt: skip
         html = tables.html_table(columns, body)
         frame = pd.DataFrame([_flat(x) for x in self.lines])
         figure = tables.table_figure(id, self.book.number("table"), html, caption, exhibits.publish(self.book, id, frame))
@@ -58,15 +58,15 @@ class View:
         count = f"Rows 1–{len(body)} of {len(self.lines)}" if self.lines else "Nothing has been measured yet."
         pages = Markup('<p class="pages"><span id="compare-said" role="status">{}</span> <button type="button" id="compare-back" disabled>Previous</button> '
                        '<button type="button" id="compare-on" disabled>Next</button></p>').format(count)  # fmt: skip
-        return f'<div>{self._form(id)}{figure}<template id="compare-row">{row}</template>{pages}</div>'
+        return f'<div class="broad">{self._form(id)}{figure}<template id="compare-row">{row}</template>{pages}</div>'
 
     def _row(self, x: Line | None) -> dict[str, object]:
         """One row; None: the empty one."""
         name = self.book.lab.machines[x.machine].name if x else ""
         href = self.book.link(f"machines/{x.machine}/") if x else "."
         axis = Markup('<svg class="axis" viewBox="-4 0 118 10" aria-hidden="true"{}>{}</svg>')
-        share = axis.format(_hidden(x and x.share), Markup('<path class="end" d="M100 0V10"/><path class="bar" data-c="bar" d="M0 5H{}"/>').format(_at(bar(x.share)) if x and x.share else 0))
-        ratio = axis.format(_hidden(x and x.ratio), Markup('<path class="ink" d="M50 0V10"/><circle data-c="dot" cx="{}" cy="5" r="4"/>').format(_at(dot(x.ratio)) if x and x.ratio else 50))
+        share = axis.format(_hidden(x and x.share), Markup('<path class="base" d="M0 5H110"/><path class="end" d="M100 0V10"/><path class="bar" data-c="bar" d="M0 5H{}"/>').format(_at(bar(x.share)) if x and x.share else 0))
+        ratio = axis.format(_hidden(x and x.ratio), Markup('<path class="base" d="M0 5H100M0 2V8M100 2V8"/><path class="ink" d="M50 0V10"/><circle data-c="dot" cx="{}" cy="5" r="4"/>').format(_at(dot(x.ratio)) if x and x.ratio else 50))
         return {
             "machine": Markup('<a data-c="machine" href="{}">{}</a> {}').format(href, name, _note("backend", x.backend if x else "")),
             "model": Markup("{} {}").format(_span("model", x.model if x else ""), _note("synthetic", SYNTHETIC if x and x.synthetic else "")),
@@ -85,7 +85,7 @@ class View:
             _select("test", "Test", [("", "All tests"), *((t, t) for t in tests)]),
             _select("model", "Model", [("", "All models"), *((m, m) for m in models)]),
         ]
-        return Markup('<form id="compare" class="fields" aria-label="What the table shows" data-table="{}">{}</form>').format(table, Markup("").join(parts))
+        return Markup('<form id="compare-form" class="fields" aria-label="What the table shows" data-table="{}">{}</form>').format(table, Markup("").join(parts))
 
     def difference(self, id: str) -> str:
         """Two subjects' tests in common, and whether they differ beyond noise; two of the lab's at first."""
@@ -98,7 +98,7 @@ class View:
         spare = tables.html_table(columns, [_pair_row(None, None)])
         row = spare[spare.index("<tbody>") + len("<tbody>") : spare.index("</tbody>")]
         names = [self.name(x[0]) for x in mine]
-        form = Markup('<form id="pair" class="fields" aria-label="Two to set against each other" data-table="{}">{}{}</form>').format(
+        form = Markup('<form id="pair-form" class="fields" aria-label="Two to set against each other" data-table="{}">{}{}</form>').format(
             id, *(_select(k, words, [(m, n)], "wide") for k, words, m, n in zip("ab", ("First", "Second"), self.pair, names, strict=True)))
         caption = Markup('<span data-pair="a">{}</span>, against <span data-pair="b">{}</span>. Mean ± σ.').format(*names)
         figure = tables.table_figure(id, self.book.number("table"), html, str(caption))

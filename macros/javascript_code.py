@@ -151,7 +151,7 @@ class Function:
             case ast.Constant(value=value):
                 return literal(value)
             case ast.Name(id=name):
-                return "this" if name == self.me else _id(name) if name in self.locals else self.thing(node, name)
+                return "this" if name == self.me else _id(name) if name in self.locals else self.of_module(node, None, name)
             case ast.Attribute(value=ast.Name(id=module), attr=name) if isinstance(self.known(module), ModuleType):
                 return self.of_module(node, self.known(module), name)
             case ast.Attribute(value=value, attr=name):
@@ -246,9 +246,8 @@ class Function:
 
     def adds(self, node: ast.Call) -> bool:
         """Whether a call answers, by its annotation, with a class that says what + is."""
-        made = self.object(node.func)
-        told = getattr(made, "__annotations__", {}).get("return")
-        return hasattr(self.known(told) if isinstance(told, str) else told, "__add__")
+        told = getattr(self.object(node.func), "__annotations__", {}).get("return")
+        return hasattr(self.known(told), "__add__")
 
     def known(self, name: Any) -> Any:
         """What a global name stands for; None for a local."""
@@ -262,22 +261,18 @@ class Function:
                 return getattr(self.known(module), name, None)
         return None
 
-    def thing(self, node: ast.AST, name: str) -> str:
-        if name not in self.function.__globals__:
-            raise self.fail(node, "a name that is not known")
-        return self.global_(name, self.function.__globals__[name], self.function.__module__)
-
     def of_module(self, node: ast.AST, module: Any, name: str) -> str:
+        """A name of a module, or (None) of the function's own."""
         if module is math:
             if name not in _MATH and name not in ("inf", "nan"):
                 raise self.fail(node)
             return {"inf": "Infinity", "nan": "NaN"}.get(name) or _MATH[name]
-        return self.global_(name, getattr(module, name), module.__name__)
-
-    def global_(self, name: str, value: Any, module: str) -> str:
-        if isinstance(value, type) or callable(value):
-            return self.whole.reach(value)
-        return self.whole.constant(module, name, value)
+        inside = vars(module) if module else self.function.__globals__
+        if name not in inside:
+            raise self.fail(node, "a name that is not known")
+        if callable(inside[name]):
+            return self.whole.reach(inside[name])
+        return self.whole.constant(inside["__name__"], name, inside[name])
 
     def call(self, node: ast.Call) -> str:
         made = self.object(node.func)

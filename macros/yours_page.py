@@ -270,12 +270,12 @@ class Example:
         parts = [
             _select("machine", "Machine", s["machine"], m[0], "wide"),
             _number("bandwidth", "Bandwidth [GB/s]", m[2]),
-            _number("compute", "Peak compute, dense fp16 [TFLOP/s]", "" if m[3] is None else m[3]),
+            _number("compute", "Peak compute [TFLOP/s]", "" if m[3] is None else m[3]),
             _number("memory", "Memory [GB]", "" if m[4] is None else m[4]),
             _select("backend", "Backend", m[5], m[5]),
             _select("model", "Model", s["model"], self.models[s["model"]]["name"], "wide"),
             _select("format", "Format", s["format"], s["format"]),
-            _number("depth", "Depth [tokens in the context]", s["depth"]),
+            _number("depth", "Depth [tokens]", s["depth"]),
             _number("batch", "Sequences together", s["batch"]),
             _select("kv", "KV cache", s["kv"], s["kv"]),
         ]

@@ -57,7 +57,7 @@ def page(browser: Any, served: str) -> Any:
     assert not opened.complaints
 
 
-ROWS, PAIR = "#side-by-side tbody tr", "#pair-table tbody tr"
+ROWS, PAIR = "#lines tbody tr", "#pair-table tbody tr"
 
 
 def texts(page: Any, rows: str) -> list[str]:
@@ -71,7 +71,7 @@ def test_the_script_shows_what_the_build_wrote(browser: Any, page: Any, served: 
     page.goto(f"{served}compare/")
     for rows in (ROWS, PAIR):
         assert texts(bare, rows) == texts(page, rows) and texts(page, rows)
-    assert not bare.locator("#compare").is_visible()
+    assert not bare.locator("#compare-form").is_visible()
     assert bare.eval_on_selector_all(f"{ROWS} [data-c=bar]", "all => all.map(x => x.getAttribute('d'))") == page.eval_on_selector_all(f"{ROWS} [data-c=bar]", "all => all.map(x => x.getAttribute('d'))")
     plain.close()
     page.select_option("#c-b", page.input_value("#c-a"))  # and back, so that the script has written the pair itself
@@ -121,7 +121,7 @@ def test_a_thousand_machines_stay_light_and_turn_over(browser: Any, thousand: li
     monkeypatch.setattr(side_by_side, "lines", lambda _: thousand)
     book = narrative.Book(replace(lab, machines=names), here="compare/")
     view = compare_page.View(book)
-    html = view.table("side-by-side", "All of them.") + view.difference("pair-table")
+    html = view.table("lines", "All of them.") + view.difference("pair-table")
     view.script()
     (text,) = [t for name, t in book.files.items() if name.endswith(".js")]
     built = (site / "compare/index.html").read_text(encoding="utf-8")

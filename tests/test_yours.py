@@ -123,7 +123,7 @@ def test_what_fits_is_the_longest_that_does(lists: tuple[dict, dict]):
 
 
 def shown(page: Any, name: str) -> str:
-    return page.locator(f'[data-slot="{name}"]').first.inner_text()
+    return page.locator(f'[data-slot="{name}"]').first.text_content()
 
 
 def test_a_form_changes_the_page_and_its_address(page: Any, served: str):

@@ -1,6 +1,6 @@
 // "Compare": the table filtered, sorted and turned over, and two of its rows' subjects set against each other. What the page
 // shows lives in its address. The rows below are filled into the build's own empty row.
-const form = document.getElementById("compare"), pairForm = document.getElementById("pair");
+const form = document.getElementById("compare-form"), pairForm = document.getElementById("pair-form");
 const NAMES = DATA.names, COUNT = DATA.mean.length;
 const words = i => (DATA.machines[DATA.machine[i]].join(" ") + " " + NAMES.machine[DATA.machine[i]]).toLowerCase();
 const KEYS = {share: i => DATA.share[i], rate: i => DATA.mean[i], ratio: i => DATA.ratio[i]};

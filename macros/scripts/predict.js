@@ -47,15 +47,22 @@ function print(state) {
   return `${texts.machine}, ${texts.model} ${texts.format} at depth ${texts.depth}: ${shown("decode", found.decode)} predicted, ${shown("ceiling", found.ceiling)} at most. ${texts.fit}`;
 }
 
+// A field's number, and what is wrong with it.
+function number(name) {
+  const [least, most, whole, empty] = NUMBERS[name], got = field(name).value.trim(), n = Number(got);
+  if (got === "" && empty !== undefined) return [empty, ""];
+  if (got !== "" && n >= least && n <= most && (!whole || Number.isInteger(n))) return [n, ""];
+  return [empty, `A ${whole ? "whole " : ""}number from ${decimal(least, values_decimals_for(least, 1))} to ${decimal(most, 0)} is needed; got ${got || "nothing"}.`];
+}
+
 // The form -> a state, or the fields that are wrong with what is wrong.
 function read() {
   const state = {}, wrong = {};
   for (const name of ["machine", "backend", "model", "format", "kv"]) state[name] = field(name).value;
-  for (const [name, [least, most, whole, empty]] of Object.entries(NUMBERS)) {
-    const got = field(name).value.trim(), n = Number(got.replace(",", "."));
-    if (got === "" && empty !== undefined) state[name] = empty;
-    else if (got !== "" && n >= least && n <= most && (!whole || Number.isInteger(n))) state[name] = n;
-    else wrong[name] = `A ${whole ? "whole " : ""}number from ${decimal(least, values_decimals_for(least, 1))} to ${decimal(most, 0)} is needed; got ${got || "nothing"}.`;
+  for (const name of Object.keys(NUMBERS)) {
+    const [n, problem] = number(name);
+    if (problem) wrong[name] = problem;
+    else state[name] = n;
   }
   return [state, wrong];
 }
@@ -98,18 +105,17 @@ function fromAddress() {
   const query = new URLSearchParams(location.search), unknown = [];
   const take = name => {
     if (!query.has(name)) return false;
-    field(name).value = query.get(name);
-    if (field(name).value === query.get(name)) return true;
-    unknown.push(`${name} ${query.get(name).slice(0, 40)}`);
-    field(name).value = field(name).dataset.before ?? DATA.start[name] ?? "";
+    const before = field(name).value, got = query.get(name);
+    field(name).value = got;
+    if (field(name).value === got && (!(name in NUMBERS) || number(name)[1] === "")) return true;
+    unknown.push(`${name} ${got.slice(0, 40)}`);
+    field(name).value = before;
     return false;
   };
   if (take("machine")) pickMachine();
   take("model");
   pickModel();
-  for (const name of ["format", "kv", "bandwidth", "compute", "memory", "depth", "batch"]) take(name);
-  field("backend").dataset.before = field("backend").value;
-  take("backend");
+  for (const name of ["format", "kv", "bandwidth", "compute", "memory", "depth", "batch", "backend"]) take(name);
   return unknown;
 }
 

@@ -1,5 +1,5 @@
 // Numbers as the build prints them: halves away from zero on the shortest decimal. Intl rounds that decimal; toFixed rounds the binary one.
-const decimal = (n, digits) => new Intl.NumberFormat("en", {minimumFractionDigits: digits, maximumFractionDigits: digits}).format(n).replace("-", "−");
+const decimal = (n, digits) => new Intl.NumberFormat("en", {minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: "negative"}).format(n).replace("-", "−");
 
 function options(select, groups, value) {
   select.replaceChildren(...groups.flatMap(([group, entries]) => {
