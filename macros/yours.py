@@ -178,7 +178,7 @@ def words(ask: Ask, found: Mapping[str, float | None]) -> dict[str, str]:
     left, compute = found["left"], found["exact_compute_share"]
     return {
         "binds": "compute" if compute is not None and compute >= 1 else "memory",
-        "fit": "Its memory is not known." if left is None else "It fits." if left >= 0 else "It does not fit.",
+        "fit": "Its memory is not known." if left is None else "It fits." if left >= 0 else "It does not fit: the rates are for a machine that had the room.",
         "sequences": "one sequence" if ask.batch == 1 else f"{ask.batch} sequences together",
     }
 

@@ -264,6 +264,19 @@ class Example:
         shown_ = [{"head": row[0], **{str(i): cell(names) for i, names in enumerate(row[1:])}} for row in cells]
         return tables.html_table([Column("head", head), *(Column(str(i), c, "right") for i, c in enumerate(columns))], shown_)
 
+    def formats(self) -> str:
+        """Every format of the model in this setting, and the empty row the script fills for another's."""
+        m, family = self.machines[self.start["machine"]], self.models[self.start["model"]]
+        columns = [Column("format", "Format"), *(Column(name, words, "right") for name, words in FORMAT_COLUMNS.items())]
+        body = []
+        for quant in family["formats"]:
+            asked = ask(m, family, quant, self.start["depth"])
+            found = {**yours.first_order(asked), **yours.fits(asked)}
+            body.append({"format": Markup('<span data-f="format">{}</span>').format(quant), **{n: _cell(n, found[n]) for n in FORMAT_COLUMNS}})
+        spare = tables.html_table(columns, [{"format": Markup('<span data-f="format"></span>'), **{n: _cell(n, None) for n in FORMAT_COLUMNS}}])
+        row = spare[spare.index("<tbody>") + len("<tbody>") : spare.index("</tbody>")]
+        return f'<div id="yours-formats">{tables.html_table(columns, body)}<template>{row}</template></div>'
+
     def form(self) -> Markup:
         """The form, in the example's setting; the script fills in what there is to pick from."""
         s, m = self.start, self.machines[self.start["machine"]]
@@ -284,6 +297,14 @@ class Example:
     def script(self) -> Markup:
         """The script, registered to be written; its name is its content's."""
         return page_script.element(self.book, "predict", script(self.machines, self.models, self.start))
+
+
+# What the table of a model's formats shows of each, of `yours.answer`.
+FORMAT_COLUMNS = {"file_bytes": "Weights", "need": "With the cache", "left": "Left over", "ceiling": "Ceiling, decode"}
+
+
+def _cell(name: str, x: float | None) -> Markup:
+    return Markup('<span class="{}" data-f="{}">{}</span>').format(SLOTS[name].kind, name, shown(name, x))
 
 
 def yours_file(model: str, quant: str) -> str:

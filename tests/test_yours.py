@@ -167,12 +167,40 @@ def test_what_is_not_known_is_said(page: Any, served: str):
 def test_the_script_prints_what_the_build_printed(page: Any, served: str, site: Path):
     html = (site / "predict/index.html").read_text(encoding="utf-8")
     built = re.findall(r'data-slot="([\w_]+)"[^>]*>([^<]*)<', html)
-    assert len(built) > 40
+    built += re.findall(r'data-f="([\w_]+)"[^>]*>([^<]*)<', html.partition("<template>")[0])
+    assert len(built) > 60
     page.goto(f"{served}predict/")
     there = page.eval_on_selector_all("[data-slot]", "all => all.map(x => [x.dataset.slot, x.textContent])")
+    there += page.eval_on_selector_all("[data-f]", "all => all.map(x => [x.dataset.f, x.textContent])")
     assert [list(b) for b in built] == there
     page.fill("#y-memory", "1")
     assert shown(page, "left").startswith("−")  # the true minus
+
+
+@pytest.mark.parametrize("address", ["predict/?depth=x&batch=3", "predict/?machine=own&bandwidth=0", "compare/?q=apple"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_a_phone_scrolls_one_way(browser: Any, served: str, address: str, scheme: str):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 390, "height": 844})
+    page.goto(served + address)
+    if "predict" in address:
+        page.fill("#y-batch", "none")  # an error to look at
+    found = Axe().run(page)
+    assert not found.violations_count, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
+
+
+def test_the_keyboard_alone_will_do(page: Any, served: str):
+    page.goto(f"{served}predict/")
+    page.focus("#y-machine")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "y-memory"
+    page.keyboard.press("Control+A")
+    page.keyboard.type("4")
+    assert page.locator("text=It does not fit.").first.is_visible()
 
 
 def test_without_scripts_there_is_the_example_and_no_form(browser: Any, served: str):

@@ -44,7 +44,17 @@ function print(state) {
     machine: DATA.machines[state.machine] ? DATA.machines[state.machine][0] : "Your machine", model: model.name, format: state.format, depth: decimal(state.depth, 0),
   };
   for (const slot of document.querySelectorAll("[data-text]")) slot.textContent = texts[slot.dataset.text];
+  printFormats(state, model);
   return `${texts.machine}, ${texts.model} ${texts.format} at depth ${texts.depth}: ${shown("decode", found.decode)} predicted, ${shown("ceiling", found.ceiling)} at most. ${texts.fit}`;
+}
+
+function printFormats(state, model) {
+  const box = document.getElementById("yours-formats"), spare = box.querySelector("template").content.firstElementChild;
+  box.querySelector("tbody").replaceChildren(...Object.keys(model.formats).map(format => {
+    const asked = ask({...state, format}), found = {...yours_first_order(asked), ...yours_fits(asked)}, row = spare.cloneNode(true);
+    for (const cell of row.querySelectorAll("[data-f]")) cell.textContent = cell.dataset.f === "format" ? format : shown(cell.dataset.f, found[cell.dataset.f]);
+    return row;
+  }));
 }
 
 // A field's number, and what is wrong with it.
