@@ -228,6 +228,18 @@ def define_env(env: Any) -> None:
         return values.Value(p.tok_s, "tok/s", "predicted", how=how)
 
     @env.macro
+    def side_by_side() -> Any:
+        from macros import compare_page
+
+        return compare_page.View(book)
+
+    @env.macro
+    def yours(machine: str, model: str, depth: int = 0) -> Any:
+        from macros import yours_page
+
+        return yours_page.Example(book, machine, model, depth)
+
+    @env.macro
     def accuracy() -> dict:
         from macros import accuracy_exhibits
 

@@ -118,9 +118,13 @@ def interval(of: Sequence[str], intervals: Mapping[str, Mapping[str, float]]) ->
 
 def predict(case: corpus.Case) -> Predicted:
     """A case's rate and 80 % interval from the committed fit."""
-    fit = fitted()
-    rate = case_rate_tok_s(case, fit["coefficients"])
-    low, high = interval(case_classes(case), fit["intervals"])
+    return predicted(case, fitted()["coefficients"], fitted()["intervals"])
+
+
+def predicted(case: corpus.Case, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping[str, float]]) -> Predicted:
+    """A case's rate and 80 % interval."""
+    rate = case_rate_tok_s(case, coefficients)
+    low, high = interval(case_classes(case), intervals)
     return Predicted(rate, rate * low, rate * high)
 
 

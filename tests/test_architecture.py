@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "javascript", "javascript_code"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -36,16 +36,16 @@ LAYERS = [
     {"spread"},
     {"fit", "subject_load", "diagnose"},
     {"predict_cli"},
-    {"history", "schema_docs", "predict", "compare", "architectures"},
+    {"history", "schema_docs", "predict", "yours", "compare", "architectures"},
     {"anchors"},
     {"notes"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_depth", "chart_rows",
      "chart_log", "chart_spread", "charts", "chart_cache", "pictures", "tables"},
-    {"subjects", "inked"},
+    {"subjects", "inked", "side_by_side"},
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises", "glossary"},
-    {"file_tables", "accuracy_exhibits", "figures"},
+    {"file_tables", "accuracy_exhibits", "figures", "page_script", "yours_page", "compare_page"},
     {"pages"},
     {"hooks", "__init__"},
 ]
