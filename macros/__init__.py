@@ -23,6 +23,7 @@ def define_env(env: Any) -> None:
     from macros import (
         architectures,
         compare,
+        downloads,
         exhibits,
         file_tables,
         history,
@@ -145,6 +146,14 @@ def define_env(env: Any) -> None:
     @env.macro
     def day_index() -> str:
         return pages.day_index(book)
+
+    @env.macro
+    def data_tables() -> str:
+        return downloads.table_list(book.tables(), book.link(f"{downloads.FOLDER}/"))
+
+    @env.macro
+    def data_href(name: str) -> str:
+        return book.link(f"{downloads.FOLDER}/{name}")
 
     @env.macro
     def check(name: str) -> dict:

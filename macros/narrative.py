@@ -12,7 +12,7 @@ from posixpath import relpath
 
 from markupsafe import Markup
 
-from macros import compare, rows
+from macros import compare, export, rows
 from macros.compare import Measured, Score
 from macros.history import Version
 from macros.inks import Prediction, Target
@@ -56,6 +56,7 @@ class Book:
     open_parts: list[str] = field(default_factory=list)
     source: str = ""
     _checked: dict[str, list[dict]] = field(default_factory=dict)
+    _tables: list[export.Table] = field(default_factory=list)
 
     def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
@@ -107,6 +108,11 @@ class Book:
         if name not in self._checked:
             self._checked[name] = rows.check(self.lab.get("checks", name)).to_dict("records")
         return self._checked[name]
+
+    def tables(self) -> list[export.Table]:
+        """All of labdata/ as tables, made once a build."""
+        self._tables = self._tables or export.tables(self.lab)
+        return self._tables
 
     def machine(self, name: str) -> MachineView:
         """A machine's specs as Values."""

@@ -37,10 +37,14 @@ LAYERS = [
     {"predict_cli"},
     {"history", "schema_docs", "predict", "compare", "architectures"},
     {"anchors"},
+    {"built", "web"},
     {"values", "rows", "mathml", "fonts", "chart_layout", "chart_svg", "charts", "chart_cache", "tables"},
+    {"export"},
     {"subjects"},
     {"accuracy"},
     {"narrative"},
+    {"downloads", "feeds", "twins"},
+    {"outputs"},
     {"exhibits", "plain", "surprises"},
     {"file_tables", "accuracy_exhibits"},
     {"pages"},
@@ -54,7 +58,7 @@ ONLY = {  # package -> modules that may import it
     "llama_cpp": {"bench/llama", "bench/llama_text"},
     "scipy": {"macros/fit"},
     "sklearn": {"macros/spread"},
-    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/llama_bench", "macros/history"},
+    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/publish", "bench/successor", "bench/llama_bench", "macros/history"},
 }
 
 

@@ -1,0 +1,122 @@
+"""labdata/ for others: every table as CSV, JSON and Parquet, a Data Package that describes them, and the files themselves.
+
+Parquet is written by DuckDB out of the very JSON that is published, under the types of the schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from markupsafe import Markup
+
+from macros import export, labdata, tables
+from macros.export import Table
+from macros.tables import Column
+
+FOLDER = "data/lab"  # below the site's root; a published address stays
+LICENCE = labdata.ROOT / "LICENSE.txt"
+PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
+
+
+def table_list(found: list[Table], href: str) -> str:
+    """Every table with what it is, its rows and its three files, as HTML.
+
+    Args:
+        href: from the page to `FOLDER`, with a slash at its end
+    """
+    cells = []
+    for table in found:
+        files = (Markup('<a href="{0}{1}.{2}" download>{3}</a>').format(href, table.name, ending, word)
+                 for ending, word in (("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")))  # fmt: skip
+        cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": table.about, "kind": "derived" if table.derived else "recorded",
+                      "rows": f"{len(table.rows):,}", "files": Markup(" ").join(files)})  # fmt: skip
+    columns = [Column("name", "Table"), Column("about", "A row is"), Column("kind", "Kind"), Column("rows", "Rows", "right"), Column("files", "Files")]
+    return tables.html_table(columns, cells)
+
+
+def package(found: list[Table], texts: Mapping[str, bytes], name: str, description: str, homepage: str) -> str:
+    """The Data Package: each table's columns with type and meaning, its key, its parent, size and hash."""
+    resources = []
+    for table in found:
+        data = texts[f"{table.name}.csv"]
+        schema = {
+            "fields": [{"name": c.name, "type": c.type, "description": c.about} for c in table.columns],
+            "primaryKey": list(table.key),
+            "missingValues": [""],
+        }
+        parent = next((t for t in found if t.name == table.parent), None)
+        if parent:
+            schema["foreignKeys"] = [{"fields": list(parent.key), "reference": {"resource": parent.name, "fields": list(parent.key)}}]
+        resources.append({
+            "name": table.name, "description": table.about, "path": f"{table.name}.csv", "format": "csv", "mediatype": "text/csv", "encoding": "utf-8",
+            "bytes": len(data), "hash": f"sha256:{hashlib.sha256(data).hexdigest()}", "derived": table.derived,
+            "also": [f"{table.name}.json", f"{table.name}.parquet"], "schema": schema,
+        })  # fmt: skip
+    told = {"$schema": PROFILE, "name": name, "description": description, "licenses": [{"name": "MIT", "path": "LICENSE.txt", "title": "MIT License"}]}
+    return json.dumps(told | ({"homepage": homepage} if homepage else {}) | {"resources": resources}, ensure_ascii=False, indent=1) + "\n"
+
+
+def archive(root: Path = labdata.ROOT) -> bytes:
+    """labdata/ as it lies on disk, but for ink that is still open, as a zip that is the same for the same files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(root.rglob("*")):
+            hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+            if path.is_file() and not path.is_symlink() and not hidden and not path.name.endswith(".open.yml"):
+                entry = zipfile.ZipInfo(f"labdata/{path.relative_to(root).as_posix()}", (1980, 1, 1, 0, 0, 0))
+                entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+                packed.writestr(entry, path.read_bytes())
+    return out.getvalue()
+
+
+def write(found: list[Table], folder: Path, description: str, homepage: str, root: Path = labdata.ROOT, cache: Path = Path(".cache/data")) -> None:
+    """Every file of `FOLDER`.
+
+    Args:
+        folder: where they go
+        cache: Parquet files by content, so that an unchanged table is not written anew
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {f"{t.name}.csv": export.to_csv(t).encode() for t in found} | {f"{t.name}.json": export.rows_json(t).encode() for t in found}
+    texts["datapackage.json"] = package(found, texts, "inklab", description, homepage).encode()
+    texts["LICENSE.txt"] = LICENCE.read_bytes()
+    texts["labdata.zip"] = archive(root)
+    for schema in sorted(root.glob("schema/*.json")):
+        texts[schema.name] = schema.read_bytes()
+    for name, data in texts.items():
+        (folder / name).write_bytes(data)
+    for table in found:
+        (folder / f"{table.name}.parquet").write_bytes(_parquet(table, folder / f"{table.name}.json", cache))
+
+
+def _parquet(table: Table, source: Path, cache: Path) -> bytes:
+    key = json.dumps([[(c.name, c.sql, c.about) for c in table.columns], table.about, hashlib.sha256(source.read_bytes()).hexdigest(), version("duckdb")])
+    kept = cache / f"{hashlib.sha256(key.encode()).hexdigest()}.parquet"
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        draft = kept.with_suffix(".draft")
+        _write_parquet(table, source, draft)
+        draft.replace(kept)
+    return kept.read_bytes()
+
+
+def _write_parquet(table: Table, source: Path, target: Path) -> None:
+    """One table by DuckDB: zstd, one thread for one order of bytes, what each column is in the file's metadata."""
+    import duckdb  # 60 MB of library, for a table that is not in the cache
+
+    def quoted(words: str) -> str:
+        return "'" + words.replace("'", "''") + "'"
+
+    columns = ", ".join(f"{quoted(c.name)}: {quoted(c.sql)}" for c in table.columns)
+    about = {"description": table.about, "license": "MIT", "columns": json.dumps({c.name: c.about for c in table.columns}, ensure_ascii=False)}
+    metadata = ", ".join(f"{name}: {quoted(words)}" for name, words in about.items())
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"COPY (SELECT * FROM read_json({quoted(str(source))}, format = 'array', columns = {{{columns}}}, maximum_object_size = 100000000)) "
+                           f"TO {quoted(str(target))} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})")  # fmt: skip
