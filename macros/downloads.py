@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import shutil
 import zipfile
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -21,6 +23,7 @@ from macros.tables import Column
 
 FOLDER = "data/lab"  # below the site's root; a published address stays
 LICENCE = labdata.ROOT / "LICENSE.txt"
+LARGEST_ROW = 100_000_000  # of JSON [B]
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
 
@@ -91,32 +94,35 @@ def write(found: list[Table], folder: Path, description: str, homepage: str, roo
         texts[schema.name] = schema.read_bytes()
     for name, data in texts.items():
         (folder / name).write_bytes(data)
-    for table in found:
-        (folder / f"{table.name}.parquet").write_bytes(_parquet(table, folder / f"{table.name}.json", cache))
+    kept = {table.name: cache / f"{_parquet_key(table, texts[f'{table.name}.json'])}.parquet" for table in found}
+    _write_parquet([(t, folder / f"{t.name}.json", kept[t.name]) for t in found if not kept[t.name].is_file()])
+    for name, path in kept.items():
+        shutil.copyfile(path, folder / f"{name}.parquet")
 
 
-def _parquet(table: Table, source: Path, cache: Path) -> bytes:
-    key = json.dumps([[(c.name, c.sql, c.about) for c in table.columns], table.about, hashlib.sha256(source.read_bytes()).hexdigest(), version("duckdb")])
-    kept = cache / f"{hashlib.sha256(key.encode()).hexdigest()}.parquet"
-    if not kept.is_file():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        draft = kept.with_suffix(".draft")
-        _write_parquet(table, source, draft)
-        draft.replace(kept)
-    return kept.read_bytes()
+def _parquet_key(table: Table, rows: bytes) -> str:
+    """All that decides a Parquet file's bytes."""
+    told = [[(c.name, c.sql, c.about) for c in table.columns], table.about, hashlib.sha256(rows).hexdigest(), version("duckdb")]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def _write_parquet(table: Table, source: Path, target: Path) -> None:
-    """One table by DuckDB: zstd, one thread for one order of bytes, what each column is in the file's metadata."""
-    import duckdb  # 60 MB of library, for a table that is not in the cache
+def _write_parquet(files: list[tuple[Table, Path, Path]]) -> None:
+    """Tables out of their JSON by DuckDB: zstd, one thread for one order of bytes, what each column is in the file's metadata."""
+    if not files:
+        return
+    import duckdb  # slow to load, for what is not in the cache
 
     def quoted(words: str) -> str:
         return "'" + words.replace("'", "''") + "'"
 
-    columns = ", ".join(f"{quoted(c.name)}: {quoted(c.sql)}" for c in table.columns)
-    about = {"description": table.about, "license": "MIT", "columns": json.dumps({c.name: c.about for c in table.columns}, ensure_ascii=False)}
-    metadata = ", ".join(f"{name}: {quoted(words)}" for name, words in about.items())
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"COPY (SELECT * FROM read_json({quoted(str(source))}, format = 'array', columns = {{{columns}}}, maximum_object_size = 100000000)) "
-                           f"TO {quoted(str(target))} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})")  # fmt: skip
+        for table, source, target in files:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_suffix(f".{os.getpid()}")  # two builds may run at once
+            columns = ", ".join(f"{quoted(c.name)}: {quoted(c.sql)}" for c in table.columns)
+            about = {"description": table.about, "license": "MIT", "columns": json.dumps({c.name: c.about for c in table.columns}, ensure_ascii=False)}
+            metadata = ", ".join(f"{name}: {quoted(words)}" for name, words in about.items())
+            read = f"read_json({quoted(str(source))}, format = 'array', columns = {{{columns}}}, maximum_object_size = {LARGEST_ROW})"
+            connection.execute(f"COPY (SELECT * FROM {read}) TO {quoted(str(draft))} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})")
+            draft.replace(target)

@@ -27,7 +27,7 @@ from macros.labdata import Lab
 
 SCALARS = {bool: ("boolean", "BOOLEAN"), int: ("integer", "BIGINT"), float: ("number", "DOUBLE"), str: ("string", "VARCHAR"),
            AwareDatetime: ("datetime", "TIMESTAMPTZ"), datetime.datetime: ("datetime", "TIMESTAMPTZ"), datetime.date: ("date", "DATE")}  # fmt: skip
-DOCUMENT = "Its file below labdata/, without .yml"
+DOCUMENT = "Its file below labdata/, without .yml; of chips and gguf_files, the entry's id in place of the file's"
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def _derived(name: str, about: str, key: tuple[str, ...], columns: dict[str, tup
 def _rates(lab: Lab) -> Table:
     """Every test of every run that counts, as the pages show it."""
     columns = {
-        "document": (str, "The run's " + DOCUMENT[4:]), "results_n": (int, "Its place in runs_results, from 1"), "machine": (str, "Machine"),
+        "document": (str, "The run's file below labdata/, without .yml"), "results_n": (int, "Its place in runs_results, from 1"), "machine": (str, "Machine"),
         "experiment": (str, "Name in the plan"), "model": (str, "Model"), "weights": (str, "Published, synthetic or reported"),
         "test": (str, "llama-bench's name of the test"), "depth_tokens": (int, "Tokens already in the context"), "backend": (str, "Backend truly used"),
         "n_threads": (int, "CPU threads"), "mean_tok_s": (float, "Mean rate [tok/s]; empty: the test failed"),
@@ -249,7 +249,7 @@ def _scores(lab: Lab) -> Table:
     """Every prediction against its measurement, as the pages score it."""
     number, word = float, str
     columns = {
-        "document": (word, "The ink's " + DOCUMENT[4:]), "machine": (word, "Machine"), "prediction": (word, "Its id in the ink"),
+        "document": (word, "The ink's file below labdata/, without .yml"), "machine": (word, "Machine"), "prediction": (word, "Its id in the ink"),
         "quantity": (word, "What is predicted"), "kind": (word, "How it is scored"), "unit": (word, "Unit of the numbers; 1 for ratios"),
         "as_written": (word, "The author's own words"), "predicted": (number, "The number inked"), "predicted_low": (number, "Interval: lower end"),
         "predicted_high": (number, "Interval: upper end"), "measured": (number, "What it came to; empty: not measured"),
