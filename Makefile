@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE SITE_URL REPO_URL DEST DELETE
+	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host check test perf lock fit schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lock fit schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -89,6 +89,15 @@ serve: ## build the site and serve it on this machine, rebuilt at every change
 host: ## what the bench sees of this machine, and its row of the hardware table
 	@$(SETUP) site
 	@$(RUN) -m bench host
+
+post: ## drafts of a post for each place, every number the page's: DAY=1 or RUN=<machine or run>, POLISH=model.gguf
+	@$(SETUP) site
+	@test -z "$$POLISH" || $(SETUP) bench
+	@$(RUN) -m bench post
+
+check-post: ## a draft edited by hand against the summary of today: FILE=drafts/day-01/x.txt
+	@$(SETUP) site
+	@$(RUN) -m bench check-post
 
 check: ## check all of labdata/, its seals against git, that docs/ types no result by hand, and site/ where it was built
 	@$(SETUP) site

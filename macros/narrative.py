@@ -24,13 +24,15 @@ from macros.values import Value, as_typed, decimals_for, percent, verdict_html
 
 @dataclass(frozen=True)
 class Day:
-    """A day's page, from its front matter (`day`, `title`, `question`, `ink`)."""
+    """A day's page, from its front matter (`day`, `title`, `question`, `ink`, `next`, `formula`)."""
 
     number: int
     title: str
     question: str
     ink: str
     address: str
+    next: str = ""
+    formula: str = ""
 
 
 @dataclass
@@ -45,6 +47,8 @@ class Book:
         firsts: what git remembers of ink and runs (`macros.history`)
         open_parts: parts still to be written, all pages
         source: the page's file below docs/
+        said: every Value a page's prose printed, by page and text: what a post of it may say
+        series_days: how many days the series has; None: it has no end yet
     """
 
     lab: Lab
@@ -55,12 +59,20 @@ class Book:
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
     source: str = ""
+    said: dict[str, dict[str, Value]] = field(default_factory=dict)
+    series_days: int | None = None
     _checked: dict[str, list[dict]] = field(default_factory=dict)
     _tables: list[export.Table] = field(default_factory=list)
 
     def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
         self.here, self.source, self.counts = here, source, {}
+
+    def say(self, printed: object) -> object:
+        """Note a Value that the page prints, and hand it on."""
+        parts = (printed.low, printed.high) if isinstance(printed, InkedText) else (printed,)
+        self.said.setdefault(self.here, {}).update({v.text: v for v in parts if isinstance(v, Value)})
+        return printed
 
     def open_part(self, words: str) -> Markup:
         """A part still to be written: shown in the preview; the published build stops and names it (`macros.hooks`)."""
