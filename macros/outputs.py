@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ def report(book: Book, found: Summary) -> Report:
 def publish(book: Book, pages: list[Any], site: Site) -> None:
     """Complete each page's front matter and put the files into the book, by address below the root.
 
-    A page gets `description` (its first words, where it gives none) and `update_date`, a report `updated` (a date) and `cite`.
+    A page gets `description` (its first words, where it gives none) and `update_date`, a report `updated` (a date) and `cite` (HTML).
 
     Args:
         pages: with url, title, meta and content, rendered
@@ -48,10 +49,11 @@ def publish(book: Book, pages: list[Any], site: Site) -> None:
         page.meta.setdefault("description", web.lead(page.content))
         if page.url in reports:
             told = reports[page.url]
-            page.meta["cite"] = feeds.bibtex(told, site.name, site.url)
+            reference = feeds.bibtex(told, site.name, site.url)
+            page.meta["cite"] = html.escape(reference).replace("{", "&#123;").replace("}", "&#125;")  # two are a macro's mark
             page.meta |= {"updated": f"{told.updated:%Y-%m-%d}"} if told.updated else {}
             book.files[f"{page.url}{summary.FILE}"] = summaries[page.url].as_json()
-            book.files[f"{page.url}cite.bib"] = page.meta["cite"]
+            book.files[f"{page.url}cite.bib"] = reference
             book.files[f"{page.url}CITATION.cff"] = feeds.citation_cff(told, site.name, site.url)
         # MkDocs would date every page by the build, and two builds of the same files would differ.
         page.update_date = page.meta.get("updated") or (f"{newest:%Y-%m-%d}" if newest else "1970-01-01")
