@@ -64,6 +64,13 @@ def macros_of(config_file: Path) -> Site:
     return Site(env, current_book(), config.site_url or "", dict(config.extra.get("post") or {}))
 
 
+def on_config(config: Any) -> None:
+    """Tell the template what Explore loads."""
+    from macros import chart_cache
+
+    config.extra["vega"] = chart_cache.vega()[0]
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
@@ -111,7 +118,7 @@ def on_post_build(config: Any) -> None:
     """Write what the pages registered, the data and the fonts subset to what the site prints; then check all of it."""
     from mkdocs.exceptions import PluginError
 
-    from macros import built, current_book, downloads, fonts
+    from macros import built, chart_cache, current_book, downloads, fonts
 
     site = Path(config["site_dir"])
     for address, text in current_book().files.items():
@@ -119,6 +126,8 @@ def on_post_build(config: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     downloads.write(current_book().tables(), site / downloads.FOLDER, config.site_description, config.site_url or "")
+    name, script = chart_cache.vega()
+    (site / "assets" / name).write_bytes(script)
     fonts.build_fonts(site / "assets" / "fonts")
     found = built.problems(site)
     if found and not _preview:
