@@ -310,20 +310,6 @@ class ScoreView:
         return percent(self.score.utilisation, how="measured / ceiling", decimals=0)
 
 
-def differ_words(a: Value, b: Value) -> str:
-    """Whether two measured values differ, in words that hold for any numbers.
-
-    Raises:
-        ValueError: they are not in one unit.
-    """
-    if a.unit != b.unit:
-        raise ValueError(f"two units cannot be compared; got {a.text} and {b.text}")
-    first, second = (Measured(v.n, math.nan if v.sigma is None else v.sigma, 0) for v in (a, b))
-    return {True: "differ beyond noise", False: f"are {compare.SAME}", None: "cannot be told apart or not, the noise of one is unknown"}[
-        compare.differ(first, second)
-    ]
-
-
 def gap_value(fraction: float) -> Value:
     """A signed gap: whole per cents from 10 %, one digit below, two under 0.1 %."""
     size = abs(fraction) * 100
