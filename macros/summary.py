@@ -86,6 +86,7 @@ class Summary:
         kind: "report" or "machine"
         id: the ink's name, or the machine's
         label: "Day 1 of 45", or "Machine"
+        number: the day's; None: a machine
         address: its page below the site's root
         question, headline, next: sentences, plain; empty where there is none
         formula: the one a reader can use at home
@@ -102,6 +103,7 @@ class Summary:
     id: str
     title: str
     label: str
+    number: int | None
     address: str
     machine: str
     machine_name: str
@@ -232,7 +234,7 @@ def of_day(book: Book, day: Day) -> Summary:
     label = f"Day {day.number}" + (f" of {book.series_days}" if book.series_days else "")
     said = [as_dict(v) for v in book.said.get(day.address, {}).values()]
     machine = book.lab.machines[ink.machine]
-    return _summary(book, machine, runs, scores, kind="report", id=day.ink, title=day.title, label=label, address=day.address,
+    return _summary(book, machine, runs, scores, kind="report", id=day.ink, title=day.title, label=label, number=day.number, address=day.address,
                     question=day.question, headline=day_headline(scores), next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
 
 
@@ -249,7 +251,7 @@ def of_machine(book: Book, name: str, run: Run | None = None) -> Summary:
     scores = compare.scores(book.lab, mine[-1].ink.id, mine) if mine else []
     line = headline(book, machine, runs)
     values = [as_dict(v) for v in line.parts if isinstance(v, Value)]
-    return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine",
+    return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine", number=None,
                     address=f"machines/{name}/", question=f"What should {machine.name} decode, and what does it?",
                     headline=line.text, next="", formula=FORMULA, values=values)  # fmt: skip
 
