@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import polish
-from macros import compare, hooks, labdata, plain, posts, summary, truth
+from macros import compare, labdata, plain, posts, rendering, summary, truth
 from macros.labdata import LabError
 from macros.narrative import Book
 from macros.posts import Draft
@@ -104,7 +104,7 @@ def _subject(env: Mapping[str, str]) -> Subject:
     day, run = env.get("DAY", "").strip(), env.get("RUN", "").strip()
     if bool(day) == bool(run):
         raise PostError(f"DAY or RUN: one of the two is needed; got {f'DAY={day} RUN={run}' if day else 'neither'}; make post DAY=1, make post RUN=<machine or run>")
-    site = hooks.macros_of(home / "mkdocs.yml")
+    site = rendering.macros_of(home / "mkdocs.yml")
     if day:
         entry = next((d for d in site.book.days if str(d.number) == day), None)
         if entry is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -24,10 +27,16 @@ def place_labels(
     plot: float,
     height: float,
     font_px: float,
+    marks: Sequence[np.ndarray] = (),
 ) -> dict[str, tuple[float, float]]:
-    """Left end and middle of each label [px]: free of every line, near its own one."""
-    inked = {name: _along(points) for name, points in pixels.items()}
+    """Left end and middle of each label [px]: free of every line and mark, near its own line.
+
+    Args:
+        marks: places that dots and error bars cover, see `boxed`
+    """
+    inked = {name: along(points) for name, points in pixels.items()}
     taken, places = np.vstack(list(inked.values())), {}
+    solid = np.vstack([np.empty((0, 2)), *marks])
     for name, text in words.items():
         w, own, best = CHARACTER * font_px * len(text), inked[name], (np.inf, 0.0, 0.0)
         others = [points for other, points in inked.items() if other != name]
@@ -37,8 +46,7 @@ def place_labels(
                 middle = near + offset
                 if not -20 <= middle <= height - 10:
                     continue
-                inside = (taken[:, 0] > left - 5) & (taken[:, 0] < left + w + 5)
-                hits = (inside & (abs(taken[:, 1] - middle) < 13)).sum()
+                hits = _under(taken, left - 5, left + w + 5, middle, 13) + _under(solid, left - 3, left + w + 3, middle, 8)
                 centre = np.array([left + w / 2, middle])
                 mine = np.hypot(*(own - centre).T).min()
                 astray = any(np.hypot(*(o - centre).T).min() < mine for o in others)
@@ -50,7 +58,71 @@ def place_labels(
     return places
 
 
-def _along(points: np.ndarray) -> np.ndarray:
+def _under(places: np.ndarray, left: float, right: float, middle: float, reach: float) -> int:
+    """How many places lie between left and right, and nearer than reach to the middle."""
+    return int(((places[:, 0] > left) & (places[:, 0] < right) & (abs(places[:, 1] - middle) < reach)).sum())
+
+
+def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.ndarray:
+    """What dots with error bars cover, as places a few px apart.
+
+    Args:
+        points: middles of the dots [px]
+        bars: half lengths of their error bars [px]
+        radius: of a dot [px]
+    """
+    halves = np.maximum(np.broadcast_to(bars, len(points)), radius)
+    bar = [(x, y + up) for (x, y), half in zip(points, halves, strict=True) for up in np.arange(-half, half + 2, 3)]
+    dot = [(x + side * radius, y + up) for x, y in points for side in (-1, 1) for up in (-radius / 2, radius / 2)]
+    return np.array(bar + dot)
+
+
+def beside(
+    places: np.ndarray, texts: list[str], blocked: Sequence[np.ndarray], plot: float, height: float, font_px: float
+) -> list[tuple[float, float]]:
+    """Left end and middle of a label beside each place [px]: clear of every mark, line and other label.
+
+    Args:
+        places: middles of the dots, a row each [px]
+        blocked: what else is drawn, see `along` and `boxed` [px]
+    """
+    solid = np.vstack([boxed(places, 0, 5), *blocked])
+    found = []
+    for (x, y), text in zip(places, texts, strict=True):
+        w, best = CHARACTER * font_px * len(text), (np.inf, 0.0, 0.0)
+        for away in (0, 8, 18, 32, 50):
+            rows = ((x + 10 + away, y), (x - 10 - away - w, y), *((x - share * w, y + up) for share in (0.5, 0, 1) for up in (-17 - away, 17 + away)))
+            for left, middle in rows:
+                outside = max(0, -left) + max(0, left + w - plot) + max(0, 8 - middle) + max(0, middle - height + 8)
+                cost = 1000 * _under(solid, left - 4, left + w + 4, middle, 9) + 1000 * outside + away
+                best = min(best, (cost, float(left), float(middle)))
+        found.append((round(best[1], 1), round(best[2], 1)))
+        box = [(at, best[2] + up) for at in np.linspace(best[1], best[1] + w, 30) for up in (-4, 4)]
+        solid = np.vstack([solid, box])
+    return found
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """The powers of ten between two ends; 2 and 5 times them too where they are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
+    return [tick for e in powers for tick in (step * 10.0**e for step in steps) if low <= tick <= high]
+
+
+def on_log(values: Sequence[float], ends: Sequence[float], length: float) -> np.ndarray:
+    """Where values lie on a log axis between two ends [px from its beginning]."""
+    low, high = np.log(ends)
+    return (np.log(np.asarray(values, dtype=float)) - low) / (high - low) * length
+
+
+def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float]]:
+    """The corners of low × x to high × x inside a square of two log axes: at, from, to."""
+    first, last = ends
+    corners = sorted({x for x in (first, last, first / low, first / high, last / low, last / high) if first <= x <= last})
+    return [{"at": x, "from": min(max(low * x, first), last), "to": min(max(high * x, first), last)} for x in corners]
+
+
+def along(points: np.ndarray) -> np.ndarray:
     """The line as dots 3 px apart."""
     parts = [
         np.linspace(a, b, max(2, int(np.hypot(*(b - a)) / 3)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import json
 
 import pandas as pd
 from markupsafe import Markup
 
-from macros import anchors, chart_cache, compare, labdata, rows, seals, tables
+from macros import anchors, chart_cache, chart_svg, compare, labdata, rows, seals, tables
 from macros.compare import Score
 from macros.latency import Latency
 from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, remark, tally_words
@@ -27,9 +28,14 @@ NOT_MEASURED = "not measured"
 
 def publish(book: Book, id: str, frame: pd.DataFrame) -> str:
     """Keep a CSV for the build to write, and link to it."""
+    return _keep(book, f"{id}.csv", frame.to_csv(index=False, lineterminator="\n"))
+
+
+def _keep(book: Book, name: str, text: str) -> str:
+    """Keep a file of the page at hand for the build to write, and link to it."""
     page = book.here.strip("/").replace("/", "-") or "index"
-    address = f"data/{page}-{id}.csv"
-    book.files[address] = frame.to_csv(index=False, lineterminator="\n")
+    address = f"data/{page}-{name}"
+    book.files[address] = text
     return book.link(address)
 
 
@@ -39,8 +45,12 @@ def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame:
 
 
 def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
-    svg = chart_cache.draw(kind, frame, id, label)
-    return tables.figure(id, book.number("figure"), svg, caption, publish(book, id, frame))
+    drawn = chart_cache.draw(kind, frame, id, label)
+    spec = _keep(book, f"{id}.vl.json", drawn.spec)
+    # The same as a script in the page's colours: opened from a folder, a page may not fetch.
+    name = spec.rpartition("/")[2].removesuffix(".vl.json")
+    _keep(book, f"{id}.vl.js", f"(window.inklabCharts??={{}})[{json.dumps(name)}]={chart_svg.in_variables(drawn.spec)};")
+    return tables.figure(id, book.number("figure"), drawn.svg, caption, publish(book, id, frame), spec)
 
 
 def _cell(value: Value | InkedText) -> Markup:

@@ -40,6 +40,14 @@ RECIPES = {
 }  # fmt: skip
 
 
+# Faces of pictures: their renderer takes one weight from a variable font, its lightest or regular one.
+# family: (package, source file, axes)
+PICTURE_FACES = {
+    "Inklab Title": ("fontpkg_source_serif_4", "SourceSerif4[opsz,wght].ttf", {"opsz": 30, "wght": 600}),
+    "Inklab Bold": ("fontpkg_inter", "Inter[opsz,wght].ttf", {"opsz": 24, "wght": 650}),
+}
+
+
 def package_dir(package: str) -> Path:
     """Directory of an installed font package.
 
@@ -76,7 +84,20 @@ def build_fonts(out_dir: Path, cache_dir: Path = CACHE) -> list[Path]:
     return written
 
 
-def _subset(source: Path, target: Path, axes: dict, features: list[str], characters: str) -> None:
+def build_picture_faces(cache_dir: Path = CACHE / "pictures") -> Path:
+    """A directory with the faces of pictures, made once."""
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    for family, (package, file_name, axes) in PICTURE_FACES.items():
+        source = package_dir(package) / "files" / file_name
+        key = hashlib.sha256(source.read_bytes() + repr((family, axes)).encode() + Path(__file__).read_bytes()).hexdigest()[:16]
+        path = cache_dir / f"{key}.ttf"
+        if not path.exists():
+            _subset(source, path, axes, ["kern"], TEXT + NAMES + SIGNS, family)
+    return cache_dir
+
+
+def _subset(source: Path, target: Path, axes: dict, features: list[str], characters: str, family: str = "") -> None:
+    """A face with some characters only; given a family, as a regular font of that name and not for the web."""
     # Imported here: fontTools costs more than the whole of a cached build.
     from fontTools.subset import Options, Subsetter
     from fontTools.ttLib import TTFont
@@ -91,7 +112,12 @@ def _subset(source: Path, target: Path, axes: dict, features: list[str], charact
     subsetter.populate(text=characters)
     subsetter.subset(font)  # before the axes: fewer glyphs to instantiate
     font = instantiateVariableFont(font, axes)
-    font.flavor = "woff2"
+    if family:
+        font["OS/2"].usWeightClass = 400  # found by its family alone
+        for record in font["name"].names:
+            record.string = {1: family, 2: "Regular"}.get(record.nameID, record.string)
+    else:
+        font.flavor = "woff2"
     # A half-written file must never carry a final name: two builds may run at once.
     draft = target.with_suffix(f".{os.getpid()}")
     font.save(draft)

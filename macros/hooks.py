@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +18,11 @@ def on_startup(command: str, dirty: bool) -> None:
     logger.setLevel(min(logger.level, logging.WARNING))
 
 
-@dataclass(frozen=True)
-class Site:
-    """The site's settings and macros without a build: what posts are rendered with."""
+def on_config(config: Any) -> None:
+    """Tell the template what Explore loads."""
+    from macros import chart_cache
 
-    env: Any
-    book: Any
-    url: str
-    frame: dict[str, str]
-
-    def render(self, path: Path, address: str, printed: Any = None, variables: dict | None = None) -> str:
-        """A page or a template, its macros filled in; links start from `address`.
-
-        Raises:
-            PluginError: a mistake in it, one line with file and line.
-        """
-        from mkdocs.utils.meta import get_data
-
-        from macros import labdata, rendered
-
-        whole = path.read_text(encoding="utf-8")
-        text, meta = get_data(whole)
-        shown = path.relative_to(labdata.ROOT.parent).as_posix()
-        self.book.turn_to(address, shown.removeprefix("docs/"))
-        return rendered(self.env, text, {**meta, **(variables or {})}, shown, whole[: len(whole) - len(text)].count("\n"), printed or self.book.say)
-
-
-def macros_of(config_file: Path) -> Site:
-    """The macros as mkdocs.yml sets them up.
-
-    Raises:
-        PluginError: labdata has problems.
-    """
-    from mkdocs.config import load_config
-
-    from macros import current_book
-
-    logging.getLogger("mkdocs").setLevel(logging.WARNING)
-    config = load_config(str(config_file))
-    env = config.plugins["macros"]
-    env.on_config(config)
-    return Site(env, current_book(), config.site_url or "", dict(config.extra.get("post") or {}))
+    config.extra["vega"] = chart_cache.vega()[0]
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -93,12 +56,14 @@ def on_build_error(error: Exception) -> None:
 
 
 def on_post_build(config: Any) -> None:
-    """Write what the pages registered: CSV files, the summaries, and the fonts subset to what the site prints."""
-    from macros import current_book, fonts, summary
+    """Write what the pages registered: CSV files and specs, the summaries, what draws charts, and the fonts subset to what the site prints."""
+    from macros import chart_cache, current_book, fonts, summary
 
     site = Path(config["site_dir"])
     for address, text in {**current_book().files, **summary.published(current_book())}.items():
         path = site / address
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    name, script = chart_cache.vega()
+    (site / "assets" / name).write_bytes(script)
     fonts.build_fonts(site / "assets" / "fonts")
