@@ -124,8 +124,7 @@ def _subject(env: Mapping[str, str]) -> Subject:
         own = labdata.ROOT / "posts" / f"{machine}.md"
         template = own if own.is_file() else TEMPLATES / "post-machine.md"
         found = summary.of_machine(site.book, machine, one)
-        inked = [r for r in runs if r.ink]
-        scores = compare.scores(site.book.lab, inked[-1].ink.id, [r for r in inked if r.ink.id == inked[-1].ink.id]) if inked else []
+        scores = summary.of_runs(site.book.lab, runs)
         variables = {"machine_id": machine, "run_id": one.id if one else None}
     shown = template.relative_to(home).as_posix()
     if not template.is_file():

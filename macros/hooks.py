@@ -36,6 +36,13 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Below each page's text, the notes its numbers lead to."""
+    from macros import notes
+
+    return html + notes.section(html)
+
+
 def on_env(env: Any, config: Any, files: Any) -> None:
     """Every page is rendered and none is written: what is still open stops a published build, all of it in one message."""
     from mkdocs.exceptions import PluginError

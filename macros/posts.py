@@ -12,7 +12,8 @@ from typing import Any
 from markupsafe import Markup
 
 from macros import compare, prose, truth
-from macros.narrative import Book, InkedText
+from macros.inked import InkedText
+from macros.narrative import Book
 from macros.places import PLACES, Place
 from macros.summary import Summary, of_day, of_machine
 from macros.values import Value

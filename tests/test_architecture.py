@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -37,10 +37,11 @@ LAYERS = [
     {"predict_cli"},
     {"history", "schema_docs", "predict", "compare", "architectures"},
     {"anchors"},
+    {"notes"},
     {"places"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_depth", "chart_rows",
      "chart_log", "chart_spread", "charts", "chart_cache", "pictures", "tables"},
-    {"subjects"},
+    {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises", "summary"},
