@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import polish
-from macros import compare, hooks, labdata, plain, posts, summary, truth
+from macros import compare, labdata, plain, posts, rendering, summary, truth
 from macros.labdata import LabError
 from macros.narrative import Book
 from macros.posts import Draft
@@ -104,7 +104,7 @@ def _subject(env: Mapping[str, str]) -> Subject:
     day, run = env.get("DAY", "").strip(), env.get("RUN", "").strip()
     if bool(day) == bool(run):
         raise PostError(f"DAY or RUN: one of the two is needed; got {f'DAY={day} RUN={run}' if day else 'neither'}; make post DAY=1, make post RUN=<machine or run>")
-    site = hooks.macros_of(home / "mkdocs.yml")
+    site = rendering.macros_of(home / "mkdocs.yml")
     if day:
         entry = next((d for d in site.book.days if str(d.number) == day), None)
         if entry is None:
@@ -114,18 +114,17 @@ def _subject(env: Mapping[str, str]) -> Subject:
             raise PostError("\n".join(f"docs/{entry.address.rstrip('/')}.md: nothing to post yet; {line}" for line in missing))
         site.render(home / "docs" / f"{entry.address.rstrip('/')}.md", entry.address)  # what the page says is what its post may say
         template = home / "docs" / Path(entry.address).parent / f"{entry.number:02}-post.md"
-        found, scores = summary.of_day(site.book, entry), compare.scores(site.lab, entry.ink)
+        found, scores = summary.of_day(site.book, entry), compare.scores(site.book.lab, entry.ink)
         variables: dict[str, str | None] = {}
     else:
         machine, one = _machine_and_run(site.book, run)
-        runs = [one] if one else site.lab.runs_of(machine)
+        runs = [one] if one else site.book.lab.runs_of(machine)
         if not any(r.results for r in runs):
             raise PostError(f"labdata/runs/{machine}: nothing to post yet; got no run with results; make bench MACHINE={machine} makes one")
         own = labdata.ROOT / "posts" / f"{machine}.md"
         template = own if own.is_file() else TEMPLATES / "post-machine.md"
         found = summary.of_machine(site.book, machine, one)
-        inked = [r for r in runs if r.ink]
-        scores = compare.scores(site.lab, inked[-1].ink.id, [r for r in inked if r.ink.id == inked[-1].ink.id]) if inked else []
+        scores = summary.of_runs(site.book.lab, runs)
         variables = {"machine_id": machine, "run_id": one.id if one else None}
     shown = template.relative_to(home).as_posix()
     if not template.is_file():

@@ -77,7 +77,7 @@ def define_env(env: Any) -> None:
     def summary(name: str, run: str | None = None) -> Any:
         return None if name not in lab.machines and book.wet(name) else posts.summary_of(book, name, run)
 
-    env.macro(narrative.differ_words, "differ")
+    env.macro(posts.differ_words, "differ")
 
     @env.macro
     def tally(ink: str) -> str:

@@ -8,10 +8,11 @@ import json
 import pandas as pd
 from markupsafe import Markup
 
-from macros import anchors, chart_cache, chart_svg, compare, labdata, rows, seals, tables
+from macros import anchors, chart_cache, chart_svg, compare, labdata, notes, rows, seals, tables
 from macros.compare import Score
 from macros.latency import Latency
-from macros.narrative import Book, InkedText, gap_text, gap_value, inked_value, measured_value, remark, tally_words
+from macros.inked import InkedText, inked_value
+from macros.narrative import Book, gap_text, gap_value, remark, tally_words
 from macros.records import Result, Run
 from macros.tables import Column
 from macros.values import (
@@ -62,11 +63,8 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
     cells = []
     for s in scores:
         p, m = s.prediction, s.measured
-        inked = inked_value(p, how=f'inked: "{p.as_written}", because {p.because}', href=f"#{id}")
-        shown: str | Markup = NOT_MEASURED
-        if m:
-            where = f"machines/{book.lab.inks[s.ink].machine}/" + (f"#run-{s.run.id}" if s.run else "")
-            shown = _cell(measured_value(p, m, f"run {s.run.id}" if s.run else "the model's card", book.link(where)))
+        inked = inked_value(p, book.ink_facts(s.ink, p), f"#{id}")
+        shown: str | Markup = _cell(book.measured_of(s)) if m else NOT_MEASURED
         cells.append(
             {
                 "quantity": Markup("{}{}").format(p.quantity, _beside(book, s.ink, p.id)),
@@ -99,7 +97,7 @@ def _beside(book: Book, ink: str, name: str) -> Markup:
     for c in errata.corrections if errata else []:
         if c.prediction == name:
             p = book.lab.prediction(ink, name)
-            value = inked_value(p.model_copy(update={"value": c.corrected}), "", "").text if c.corrected and p.value else ""
+            value = inked_value(p.model_copy(update={"value": c.corrected})).text if c.corrected and p.value else ""
             notes.append(Markup(' <span class="note long" title="{}">Erratum, written after, not scored: {}{}</span>').format(
                 c.because, c.slip, f" Corrected: {value}." if value else ""))
     return Markup("").join(notes)
@@ -113,17 +111,18 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
     cells, scores = [], []
     for a in found:
         machine, _, run = a.anchor.run.partition("/")
-        start = Value(a.start.mean, "tok/s", "measured", sigma=a.start.sigma, how=f"run {run}", href=book.link(f"machines/{machine}/#run-{run}"))
-        inked = inked_value(a.ratio, "", "").text
+        start = Value(a.start.mean, "tok/s", "measured", sigma=a.start.sigma, how="the rate it is anchored on",
+                      facts=book.run_facts(book.run(a.anchor.run)), href=book.link(f"machines/{machine}/#run-{run}"))  # fmt: skip
+        inked = inked_value(a.ratio).text
         bound = "≤ " if a.base.kind == "ceiling" else ""
         entries = [
-            (Markup("From the ink alone: {}{} × {}").format(bound, inked_value(a.base, "", "").text, inked), a.alone),
+            (Markup("From the ink alone: {}{} × {}").format(bound, inked_value(a.base).text, inked), a.alone),
             (Markup("Anchored: {} × {} <span class=\"note long\">on run {}, chosen after measuring: {}</span>").format(
                 _cell(start.mean), inked, run, a.anchor.because), a.anchored),
         ]  # fmt: skip
         if a.corrected:
             right = a.ratio.model_copy(update={"value": a.corrected.prediction.value / a.start.mean})
-            entries.append((Markup("Anchored, slip corrected: {} × {}").format(_cell(start.mean), inked_value(right, "", "").text), a.corrected))
+            entries.append((Markup("Anchored, slip corrected: {} × {}").format(_cell(start.mean), inked_value(right).text), a.corrected))
         for words, s in entries:
             scores.append(s)
             predicted = Value(s.prediction.value, "tok/s", "predicted", decimals=2)
@@ -312,8 +311,12 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
         *([f"ink withdrawn {_hour(taken.at)}: {taken.because}"] if taken else []),
         *([tally_words(compare.scores(lab, ink, runs))] if runs else []),
     ]
-    title = " ".join(filter(None, (document.written_note, later and f"{later.because}.", f"SHA-256 {seals.sha256(labdata.ROOT / 'ink' / f'{ink}.yml')}")))
-    return Markup('<p class="seal" title="{}">{}</p>').format(title, " · ".join(parts))
+    note = notes.facts(Markup("The seal of ink {}").format(ink), (
+        ("Written", document.written_note or ""), ("Sealed later", f"{later.because}." if later else ""),
+        ("SHA-256", seals.sha256(labdata.ROOT / "ink" / f"{ink}.yml")), ("File", f"labdata/ink/{ink}.yml"),
+        ("See", Markup('<a href="{}#seal">what a seal shows</a>').format(book.link("method/")))))  # fmt: skip
+    words = [notes.refer(part, "v", note) if part.startswith("unaltered") else part for part in parts]
+    return Markup('<p class="seal">{}</p>').format(Markup(" · ").join(words))
 
 
 def _hour(when: datetime.datetime | None) -> str:

@@ -13,8 +13,7 @@ Part = Value | Markup | str | int | float
 def term(part: Part) -> Markup:
     """One part of an equation: an operator, words, a Value with its unit, or ready MathML."""
     if isinstance(part, Value):
-        unit = "" if part.unit in ("", "×") else Markup("<mspace width='0.2em'/><mtext>{}</mtext>").format(part.unit)
-        return Markup('<mrow class="{}"><mn>{}</mn>{}</mrow>').format(part.kind, part.bare + ("×" if part.unit == "×" else ""), unit)
+        return Markup("<mn>{}</mn>").format(part)  # HTML is allowed inside a token: the number keeps its note
     if isinstance(part, Markup):
         return part
     text = str(part)

@@ -6,6 +6,7 @@ one line of HTML, so a number on a page is one expression away from labdata/.
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import dataclass, field
 from posixpath import relpath
@@ -15,11 +16,12 @@ from markupsafe import Markup
 from macros import compare, export, rows
 from macros.compare import Measured, Score
 from macros.history import Version
-from macros.inks import Prediction, Target
+from macros.inked import InkedText, inked_value, measured_value
+from macros.inks import Prediction
 from macros.labdata import Lab, LabError
 from macros.records import Result, Run
 from macros.subjects import MachineView, ModelView
-from macros.values import Value, as_typed, decimals_for, percent, verdict_html
+from macros.values import Facts, Value, as_typed, decimals_for, percent, verdict_html
 
 
 @dataclass(frozen=True)
@@ -160,13 +162,29 @@ class Book:
             raise ValueError(f"labdata/runs/{run.machine}/{run.id}.yml: {r.test} @ {r.depth} was not measured: {r.failed}")
         deep = f" at depth {r.depth}" if r.depth else ""
         how_many = "repetitions not told" if m.n is None else f"mean ± σ of {m.n}" if m.n > 1 else "one repetition"
-        how = f"{r.test}{deep}, {r.model}, {r.backend}, {how_many}; run {run.id}"
-        return Value(m.mean, "tok/s", "measured", sigma=m.sigma, how=how, href=self.link(f"machines/{run.machine}/#run-{run.id}"))
+        how = f"{r.test}{deep}, {self.lab.models[r.model].name}, {r.backend}, {how_many}"
+        return Value(m.mean, "tok/s", "measured", sigma=m.sigma, how=how, name=f"{r.test}{deep}", facts=self.run_facts(run),
+                     href=self.link(f"machines/{run.machine}/#run-{run.id}"))  # fmt: skip
+
+    def run_facts(self, run: Run) -> Facts:
+        """What a measured number's note says of its run: machine, file, date, build."""
+        when = f"{run.started_at:%-d %B %Y, %H:%M UTC}" if run.started_at else "date not recorded"
+        build = " ".join(filter(None, (run.instrument.engine, run.instrument.engine_version or "build not recorded")))
+        return (("Machine", self.lab.machines[run.machine].name), ("Run", f"labdata/runs/{run.machine}/{run.id}.yml"),
+                ("Date", when), ("Build", f"{run.instrument.name} on {build}"))  # fmt: skip
 
     def inked(self, ink: str, name: str) -> Value | InkedText:
         """A prediction as it was inked."""
         p = self.lab.prediction(ink, name)
-        return inked_value(p, how=f'inked: "{p.as_written}", because {p.because}', href=self.ink_href(ink))
+        return inked_value(p, self.ink_facts(ink, p), self.ink_href(ink))
+
+    def ink_facts(self, ink: str, p: Prediction) -> Facts:
+        """What an inked number's note says: the words, the reason, what went in, the file and its hour."""
+        document = self.lab.get("inks", ink)
+        given = "; ".join(f"{i.name} {i.value:g} {i.unit} ({i.source})" for i in p.inputs)
+        when = f"{document.dry_at.astimezone(datetime.UTC):%-d %B %Y, %H:%M UTC}" if document.dry_at else "before measuring, hour not recorded"
+        return (("As inked", p.as_written), ("Because", p.because), ("Formula", p.formula or ""), ("From", given),
+                ("Ink", f"labdata/ink/{ink}.yml"), ("Date", when))  # fmt: skip
 
     def ink_href(self, ink: str) -> str:
         """Where an ink is shown: the day's page for the lab's own, the machine's for derived ink."""
@@ -177,6 +195,14 @@ class Book:
     def score(self, ink: str, name: str) -> ScoreView:
         """A prediction with its measurement and verdict."""
         return ScoreView(self, compare.score(self.lab, ink, name))
+
+    def measured_of(self, s: Score) -> Value:
+        """What a scored prediction's target came to, with its run, or the card it stands on."""
+        assert s.measured is not None
+        if s.run is None:
+            card = self.lab.models[s.prediction.of.model]
+            return measured_value(s.prediction, s.measured, (("Model", card.name), ("Card", f"labdata/models/{card.id}.yml")), self.link(f"machines/#model-{card.id}"))
+        return measured_value(s.prediction, s.measured, self.run_facts(s.run), self.link(f"machines/{s.run.machine}/#run-{s.run.id}"))
 
     def correction(self, ink: str, prediction: str) -> Value:
         """The number a slip in the ink used, from its errata.
@@ -221,60 +247,6 @@ def tally_words(scores: list[Score]) -> str:
 
 
 @dataclass(frozen=True)
-class InkedText:
-    """An inked prediction that is not one number: an interval, or a direction."""
-
-    text: str
-    how: str = ""
-    href: str = ""
-    low: Value | None = None
-    high: Value | None = None
-
-    def __html__(self) -> str:
-        return Markup('<a class="v predicted" href="{}" title="{}">{}</a>').format(self.href, self.how, self.text)
-
-    def __str__(self) -> str:
-        return self.__html__()
-
-
-def inked_value(p: Prediction, how: str, href: str) -> Value | InkedText:
-    """A prediction as printed: numbers as inked, ratios as %, intervals as low–high, directions in words."""
-    if p.kind == "direction":
-        return InkedText(str(p.direction), how, href)
-    if p.kind == "ordering":
-        return InkedText(" > ".join(_apart(p.targets)), how, href)
-    unit = "%" if p.unit == "1" else p.unit
-    scale = 100 if unit == "%" else 1
-
-    def value(x: float) -> Value:
-        return Value(x * scale, unit, "predicted", decimals=as_typed(x * scale), how=how, href=href)
-
-    if p.kind == "interval":
-        low, high = value(p.low), value(p.high)  # type: ignore[arg-type]
-        shown = max(low.decimals or 0, high.decimals or 0)
-        low, high = low.d(shown), high.d(shown)
-        return InkedText(f"{low.bare}–{high.text}", how, href, low, high)
-    return value(p.value)  # type: ignore[arg-type]
-
-
-def _apart(targets: list[Target]) -> list[str]:
-    """Tests named by what they differ in, the rest left out."""
-    parts = [(t.experiment, t.test, f"@ d{t.depth}", t.model) for t in targets]
-    told = [len({p[i] for p in parts}) > 1 for i in range(4)]
-    told[0] = told[0] and not any(told[1:])  # the experiment's name only where nothing else tells them apart
-    return [" ".join(w for w, shown in zip(p, told, strict=True) if shown) or t.label for p, t in zip(parts, targets, strict=True)]
-
-
-def measured_value(p: Prediction, m: Measured, how: str = "", href: str = "") -> Value:
-    """What a prediction's target came to, in the prediction's unit (ratios as %, an ordering's weakest pair as ×)."""
-    if p.kind == "ordering":
-        return Value(m.mean, "×", "measured", sigma=m.sigma or None, how=f"faster over slower, of the neighbours that bear it out least; {how}", href=href)
-    scale, unit = (100, "%") if p.unit == "1" else (1, p.unit)
-    sigma = m.sigma * scale or None
-    return Value(m.mean * scale, unit, "measured", sigma=sigma, how=how, href=href)
-
-
-@dataclass(frozen=True)
 class ScoreView:
     """A score's parts as Values."""
 
@@ -298,10 +270,7 @@ class ScoreView:
         s = self.score
         if s.measured is None:
             raise ValueError(f"labdata/ink/{s.ink}.yml: {s.prediction.id} was not measured")
-        machine = self.book.lab.inks[s.ink].machine
-        where = f"#run-{s.run.id}" if s.run else ""
-        how = f"run {s.run.id}" if s.run else "the model's card"
-        return measured_value(s.prediction, s.measured, how, self.book.link(f"machines/{machine}/{where}"))
+        return self.book.measured_of(s)
 
     @property
     def gap(self) -> Value:
@@ -314,20 +283,6 @@ class ScoreView:
         if self.score.utilisation is None:
             raise ValueError(f"labdata/ink/{self.score.ink}.yml: {self.score.prediction.id} is not a measured ceiling")
         return percent(self.score.utilisation, how="measured / ceiling", decimals=0)
-
-
-def differ_words(a: Value, b: Value) -> str:
-    """Whether two measured values differ, in words that hold for any numbers.
-
-    Raises:
-        ValueError: they are not in one unit.
-    """
-    if a.unit != b.unit:
-        raise ValueError(f"two units cannot be compared; got {a.text} and {b.text}")
-    first, second = (Measured(v.n, math.nan if v.sigma is None else v.sigma, 0) for v in (a, b))
-    return {True: "differ beyond noise", False: f"are {compare.SAME}", None: "cannot be told apart or not, the noise of one is unknown"}[
-        compare.differ(first, second)
-    ]
 
 
 def gap_value(fraction: float) -> Value:

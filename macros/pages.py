@@ -225,12 +225,12 @@ def machine_index(book: Book) -> str:
             run, r = hit
             card, m = book.lab.models[r.model], compare.rate(r)
             assert m is not None
-            decode = Markup(str(book.rate_of(run, r)))
+            decode = book.rate_of(run, r).linked
             if rows.explained(book.lab, run, r):
                 share = percent(m.mean / predict.decode_ceiling_tok_s(machine, card), decimals=0).text
             model = card.name
         cells.append({"machine": Markup('<a href="{}">{}</a>').format(book.link(f"machines/{machine.id}/"), machine.name),
-                      "roof": Markup(str(book.machine(machine.id).bandwidth)), "model": model, "decode": decode, "share": share})
+                      "roof": book.machine(machine.id).bandwidth.linked, "model": model, "decode": decode, "share": share})
     columns = [Column("machine", "Machine"), Column("roof", "Memory roof", "right"), Column("model", "Model"),
                Column("decode", "Decode", "right"), Column("share", "Of the roof", "right")]
     return tables.html_table(columns, cells) + "\n\n## Models {#models}\n\n" + _models(book)

@@ -52,13 +52,14 @@ def x_address() -> regex.Pattern:
     names |= {t.encode().decode("idna") for t in names if t.startswith("xn--")}
     top = rf"(?:{'|'.join(sorted(names, key=lambda t: (-len(t), t)))}|xn--[-0-9a-z]+)(?![0-9a-z@+-])"
     accented = r"\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u024F\u0253\u0254\u0256\u0257\u0259\u025B\u0263\u0268\u026F\u0272\u0289\u028B\u02BB\u0300-\u036F\u1E00-\u1EFF"
-    after_scheme = rf"(?:[^\s\p{{P}}\p{{S}}](?:[-_]|[^\s\p{{P}}\p{{S}}])*\.)+{top}"
-    bare = rf"(?:[-a-z0-9{accented}]+\.)+{top}"
+    letter, plain = r"[^\s\p{P}\p{S}]", rf"[a-z0-9{accented}]"
+    after_scheme, bare = (rf"(?:{c}(?:[-_]*{c})*\.)+{top}" for c in (letter, plain))
     inside = rf"[a-z0-9\u0400-\u04FF{accented}!*';:=+,.$/%#\[\]\-\u2013_~@|&]"
     closed = rf"\((?:{inside}|\({inside}+\))+\)"
     path = rf"/(?:(?:{inside}|{closed})*(?:[a-z0-9\u0400-\u04FF{accented}=_#/+\-]|{closed}))?"
     query = r"(?:\?[a-z0-9!?*'();:&=+$/%#\[\]\-_.,~|@]*[a-z0-9\-_&=#/])?"
-    return regex.compile(rf"(?<![a-z0-9@＠$#＃])(?:https?://{after_scheme}(?::[0-9]+)?|(?<![-_./]){bare}(?::[0-9]+)?)(?:{path})?{query}", regex.V1 | regex.I)
+    short = rf"https?://t\.co/[a-z0-9]+{query}"
+    return regex.compile(rf"(?<![a-z0-9@＠$#＃])(?:{short}|(?:https?://{after_scheme}(?::[0-9]+)?|(?<![-_./]){bare}(?::[0-9]+)?)(?:{path})?{query})", regex.V1 | regex.I)
 
 
 def x_weighted(text: str) -> int:

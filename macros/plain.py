@@ -7,7 +7,8 @@ from pathlib import Path
 from macros import compare, labdata
 from macros.compare import Score
 from macros.labdata import Lab
-from macros.narrative import gap_text, inked_value, measured_value, tally_words, verdict_text
+from macros.inked import inked_value, measured_value
+from macros.narrative import gap_text, tally_words, verdict_text
 
 COLUMNS = ("Quantity", "Inked", "Measured", "Gap", "Verdict")
 MARKS = {"held": "●", "unbroken": "●", "missed": "✕", "broken": "✕"}
@@ -23,7 +24,7 @@ def rows(scores: list[Score]) -> list[tuple[str, ...]]:
 
 def _row(s: Score) -> tuple[str, ...]:
     p, m = s.prediction, s.measured
-    inked = ("≤ " if p.kind == "ceiling" else "") + inked_value(p, "", "").text
+    inked = ("≤ " if p.kind == "ceiling" else "") + inked_value(p).text
     return p.quantity, inked, measured_value(p, m).text if m else "not measured", gap_text(s), f"{MARKS.get(s.verdict, '○')} {verdict_text(s)}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ from typing import Any
 from markupsafe import Markup
 
 from macros import compare, prose, truth
-from macros.narrative import Book, InkedText
+from macros.inked import InkedText
+from macros.narrative import Book
 from macros.places import PLACES, Place
 from macros.summary import Summary, of_day, of_machine
 from macros.values import Value
@@ -52,6 +54,20 @@ def _stands(order: str, a: Value, b: Value) -> bool:
     if order == truth.SAME:
         return abs(a.n - b.n) <= compare.TOLERANCE * abs(b.n)
     return a.n - b.n > noise if order == truth.MORE else b.n - a.n > noise
+
+
+def differ_words(a: Value, b: Value) -> str:
+    """Whether two measured values differ, in words that hold for any numbers.
+
+    Raises:
+        ValueError: they are not in one unit.
+    """
+    if a.unit != b.unit:
+        raise ValueError(f"two units cannot be compared; got {a.text} and {b.text}")
+    first, second = (compare.Measured(v.n, math.nan if v.sigma is None else v.sigma, 0) for v in (a, b))
+    return {True: "differ beyond noise", False: f"are {compare.SAME}", None: "cannot be told apart or not, the noise of one is unknown"}[
+        compare.differ(first, second)
+    ]
 
 
 def print_plain(value: Any) -> Any:

@@ -13,8 +13,9 @@ from markupsafe import Markup
 from macros import compare, predict, rows, surprises
 from macros.cards import Machine
 from macros.compare import Score
+from macros.inked import inked_value, measured_value
 from macros.labdata import Lab
-from macros.narrative import Book, Day, gap_text, inked_value, measured_value, remark, tally_words
+from macros.narrative import Book, Day, gap_text, remark, tally_words
 from macros.records import Result, Run
 from macros.values import Value, percent
 
@@ -86,8 +87,10 @@ class Summary:
         kind: "report" or "machine"
         id: the ink's name, or the machine's
         label: "Day 1 of 45", or "Machine"
+        number: the day's; None: a machine
         address: its page below the site's root
         question, headline, next: sentences, plain; empty where there is none
+        brief: the headline in a line
         formula: the one a reader can use at home
         worked: that formula with this machine's numbers, empty where its model is not known
         inked_at, measured_at: ISO 8601, UTC; None: not recorded
@@ -102,12 +105,14 @@ class Summary:
     id: str
     title: str
     label: str
+    number: int | None
     address: str
     machine: str
     machine_name: str
     models: list[str]
     question: str
     headline: str
+    brief: str
     note: str
     inked_at: str | None
     measured_at: str | None
@@ -152,24 +157,50 @@ def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
 
 def headline(book: Book, machine: Machine, runs: list[Run]) -> Sentence:
     """A machine in a sentence or two: the roof, the rate, the share."""
-    hit = best_decode(book.lab, runs)
     roof = book.machine(machine.id).bandwidth
     source = machine.sources[machine.specs.memory_bandwidth.source]
-    promise = "a probe measured" if source.kind == "measured" else "its spec sheet promises"
+    promise = "A probe measured" if source.kind == "measured" else "Its spec sheet promises"
+    hit = best_decode(book.lab, runs)
     if hit is None:
         left = "No decode on an empty context has been measured yet." if runs else "Nothing has been measured yet."
-        return Sentence(f"Here {promise} {{}} of memory bandwidth. {left}", (roof,))
-    run, result = hit
-    card = book.lab.models[result.model]
-    rate = book.rate_of(run, result)
-    if not rows.explained(book.lab, run, result):
-        return Sentence(f"Here {promise} {{}} of memory bandwidth. {{}} decodes at {{}}; what it should do is not computed for it.", (roof, card.name, rate))
+        return Sentence(f"{promise} {{}} of memory bandwidth. {left}", (roof,))
+    name, rate, alone = _model(book, hit[1]), book.rate_of(*hit), _alone(*hit)
+    top, share = _roofed(book, machine, hit)
+    if top is None:
+        return Sentence(f"{promise} {{}} of memory bandwidth. {{}} decodes at {{}}{alone}; what it should do is not computed for it.", (roof, name, rate))
+    return Sentence(f"{promise} {{}} of memory bandwidth, so {{}} may decode at {{}} at most. It decodes at {{}}{alone}: {{}} of that roof.", (roof, name, top, rate, share))
+
+
+def brief(book: Book, machine: Machine, runs: list[Run]) -> Sentence:
+    """A machine in a line: model, roof, rate."""
+    hit = best_decode(book.lab, runs)
+    if hit is None:
+        return headline(book, machine, runs)
+    top, share = _roofed(book, machine, hit)
+    first = (_model(book, hit[1]), book.rate_of(*hit))
+    if top is None:
+        return Sentence(f"{{}} decodes at {{}}{_alone(*hit)}.", first)
+    return Sentence(f"{{}} decodes at {{}}{_alone(*hit)}, {{}} of the {{}} its memory bandwidth allows.", (*first, share, top))
+
+
+def _roofed(book: Book, machine: Machine, hit: tuple[Run, Result]) -> tuple[Value | None, Value | None]:
+    """The memory roof of a decode and the share reached; None where none is computed."""
+    if not rows.explained(book.lab, *hit):
+        return None, None
+    card, rate, roof = book.lab.models[hit[1].model], book.rate_of(*hit), book.machine(machine.id).bandwidth
     ceiling = predict.decode_ceiling_tok_s(machine, card)
-    share = percent(rate.n / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
     top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
-    weights = " (synthetic weights)" if card.weights == "synthetic" else ""
-    return Sentence(f"Here {promise} {{}}, so {{}}{weights} may decode at {{}} at most. It decodes at {{}}: {{}} of the memory roof.",
-                    (roof, short(card.name), top, rate, share))  # fmt: skip
+    return top, percent(rate.n / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
+
+
+def _model(book: Book, r: Result) -> str:
+    card = book.lab.models[r.model]
+    return short(card.name) + (" (synthetic weights)" if card.weights == "synthetic" else "")
+
+
+def _alone(run: Run, r: Result) -> str:
+    """That a GPU stood by."""
+    return " on the CPU alone" if r.n_gpu_layers == 0 and "cpu" in r.experiment else ""
 
 
 def short(name: str) -> str:
@@ -232,8 +263,8 @@ def of_day(book: Book, day: Day) -> Summary:
     label = f"Day {day.number}" + (f" of {book.series_days}" if book.series_days else "")
     said = [as_dict(v) for v in book.said.get(day.address, {}).values()]
     machine = book.lab.machines[ink.machine]
-    return _summary(book, machine, runs, scores, kind="report", id=day.ink, title=day.title, label=label, address=day.address,
-                    question=day.question, headline=day_headline(scores), next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
+    return _summary(book, machine, runs, scores, kind="report", id=day.ink, title=day.title, label=label, number=day.number, address=day.address,
+                    question=day.question, headline=day_headline(scores), brief=day_headline(scores), next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
 
 
 def of_machine(book: Book, name: str, run: Run | None = None) -> Summary:
@@ -245,13 +276,24 @@ def of_machine(book: Book, name: str, run: Run | None = None) -> Summary:
     machine = book.lab.get("machines", name)
     runs = [run] if run else book.lab.runs_of(name)
     inked = [r for r in runs if r.ink]
-    mine = [r for r in inked if r.ink.id == inked[-1].ink.id] if inked else []
-    scores = compare.scores(book.lab, mine[-1].ink.id, mine) if mine else []
-    line = headline(book, machine, runs)
+    scores = of_runs(book.lab, inked)
+    mine = [r for r in inked if r.ink.id == inked[-1].ink.id]  # type: ignore[union-attr]
+    line, less = headline(book, machine, runs), brief(book, machine, runs)
     values = [as_dict(v) for v in line.parts if isinstance(v, Value)]
-    return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine",
+    return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine", number=None,
                     address=f"machines/{name}/", question=f"What should {machine.name} decode, and what does it?",
-                    headline=line.text, next="", formula=FORMULA, values=values)  # fmt: skip
+                    headline=line.text, brief=less.text, next="", formula=FORMULA, values=values)  # fmt: skip
+
+
+def of_runs(lab: Lab, runs: list[Run]) -> list[Score]:
+    """The newest ink of some runs, scored on them; one run alone is compared with the others on its ink, and only what it measured counts."""
+    inked = [r for r in runs if r.ink]
+    if not inked:
+        return []
+    ink = inked[-1].ink.id  # type: ignore[union-attr]
+    others = [r for r in lab.runs_on(ink) if r not in inked]
+    known = compare.scores(lab, ink, [*others, *(r for r in inked if r.ink.id == ink)])  # type: ignore[union-attr]
+    return [s for s in known if s.run in inked] if len(runs) == 1 and others else known
 
 
 def _summary(book: Book, machine: Machine, runs: list[Run], scores: list[Score], **head: Any) -> Summary:

@@ -10,7 +10,8 @@ from markupsafe import Markup
 from macros.compare import NOISE_SIGMAS, Score
 from macros.inks import DIRECTIONS
 from macros.labdata import LabError
-from macros.narrative import Book, inked_value, measured_value
+from macros.inked import inked_value, measured_value
+from macros.narrative import Book
 from macros.values import THIN, inert, number, percent
 
 
@@ -50,7 +51,7 @@ def pair(s: Score) -> str:
     """What was inked and what was measured."""
     p, m = s.prediction, s.measured
     assert m is not None
-    inked = inked_value(p, "", "").text
+    inked = inked_value(p).text
     words = f"“{inked}”" if p.kind in ("direction", "ordering") else f"at most {inked}" if p.kind == "ceiling" else inked
     over = {"direction": " of what it was compared with", "ordering": ", faster over slower, for the pair that bears it out least"}
     return f"{p.quantity}: inked {words}, measured {measured_value(p, m).text}{over.get(p.kind, '')}"

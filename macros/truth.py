@@ -27,10 +27,10 @@ CLAIMS = {  # word -> what it says of the first thing against the second
 }
 FACTORS = {"twice": 2.0, "doubled": 2.0, "double": 2.0, "half": 0.5, "halved": 0.5, "craters": 0.5, "cratered": 0.5, "collapsed": 0.5}
 WITHIN = re.compile(r"\b(?:to )?within (?P<far>[\d.,]+\s?%)", re.I)
-_CLAIM = re.compile(r"(?<![\w-])(?:no )?(?P<word>" + "|".join(sorted(CLAIMS, key=len, reverse=True)) + r")(?![\w-])", re.I)
+CLAIM = re.compile(r"(?<![\w-])(?:no )?(?P<word>" + "|".join(sorted(CLAIMS, key=len, reverse=True)) + r")(?![\w-])", re.I)
 _SPELT = dict(zip("no one two three four five six seven eight nine ten eleven twelve".split(), range(13), strict=True))
 _COUNT = re.compile(rf"(?<![\w.,])(?P<n>\d+|{'|'.join(_SPELT)}) (?:ceilings? |predictions? |of them )?(?P<verdict>{'|'.join(VERDICTS)})(?!\w)", re.I)
-_VERDICT = re.compile(r"(?<![\w-])(?P<verdict>held|missed|unbroken|broken|undecided)(?![\w-])", re.I)
+VERDICT = re.compile(r"(?<![\w-])(?P<verdict>held|missed|unbroken|broken|undecided)(?![\w-])", re.I)
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"\n]*\"")
 
 
@@ -110,7 +110,7 @@ def problems(text: str, known: Known) -> list[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    return [re.sub(r"^(?:[-*•#>]+|\d+\.) |[*_`]", "", s) for s in prose.sentences(prose.flat(text)) if not re.fullmatch(r"\d+/\d+", s)]
+    return [re.sub(r"^(?:[-*•#>]+|\d+\.) |[*`]", "", s) for s in prose.sentences(prose.flat(text)) if not re.fullmatch(r"\d+/\d+", s)]
 
 
 def _tokens(sentence: str) -> list[str]:
@@ -182,7 +182,7 @@ def _claimed(sentence: str, paragraph: str, summary: Summary) -> list[str]:
     text = re.sub(f"{BORNE_OUT[0]}[^{BORNE_OUT[1]}]*{BORNE_OUT[1]}", lambda m: "\0" * len(m[0]), sentence)
     text = _QUOTED.sub(lambda m: "\0" * len(m[0]), text)  # what the ink said is no claim of the post's
     found = []
-    for m in [*_CLAIM.finditer(text), *WITHIN.finditer(text)]:
+    for m in [*CLAIM.finditer(text), *WITHIN.finditer(text)]:
         word = m[0]
         sides = _sides(text, m)
         if sides and "far" not in m.groupdict():
@@ -238,7 +238,7 @@ def _judged(sentence: str, paragraph: str, summary: Summary) -> list[str]:
     """Verdicts that are not the score's."""
     found = []
     text = _COUNT.sub("", bare(sentence))
-    for m in _VERDICT.finditer(_QUOTED.sub("", text)):
+    for m in VERDICT.finditer(_QUOTED.sub("", text)):
         meant = about(sentence, summary) or about(paragraph, summary)
         if not meant:
             found.append(f"verdicts: of what is {m[0]!r} said; got “{bare(sentence)}”; name the quantity or its figures")

@@ -10,10 +10,16 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from macros import units
+from macros import notes, units
+from macros.traced import Traced
 
 THIN = "\u202f"  # narrow no-break space: a value and its unit never part
 KINDS = ("predicted", "measured", "derived", "spec")
+Facts = tuple[tuple[str, str | Markup], ...]
+
+
+KIND_WORDS = {"predicted": "predicted", "measured": "measured", "derived": "computed", "spec": "from a source"}
+WHERE = {"predicted": "the ink, with its score", "measured": "the run, with its command", "derived": "the table it stands in", "spec": "the table it stands in"}
 
 
 def number(x: float, decimals: int) -> str:
@@ -76,8 +82,11 @@ class Value:
         sigma: sample standard deviation, same unit; None or NaN: not known
         decimals: digits past the point; by default what sigma supports, else 3 significant
         signed: print a plus sign too, for gaps
-        how: formula, inputs, run, source: what a reader needs to re-derive it
+        how: the formula, the test or the source's words: how it came about
         href: where it is documented, relative to the page
+        name: what it is, in a few words, for the numbers computed from it
+        facts: what else its note says: run, date, build, source
+        inputs: the values it was computed from; by default what `n` was computed from (`macros.traced`)
     """
 
     n: float
@@ -88,6 +97,9 @@ class Value:
     how: str = ""
     href: str = ""
     signed: bool = False
+    name: str = ""
+    facts: Facts = ()
+    inputs: tuple[Value, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -96,13 +108,15 @@ class Value:
             raise ValueError(f"not a finite number; got {self.n!r} ({self.how})")
         if self.sigma is not None and math.isnan(self.sigma):
             object.__setattr__(self, "sigma", None)
+        if self.inputs is None:
+            object.__setattr__(self, "inputs", getattr(self.n, "inputs", ()))
+            object.__setattr__(self, "n", float(self.n) if isinstance(self.n, Traced) else self.n)
 
     @property
-    def si(self) -> float:
-        """The number in its base unit (fractions for %)."""
-        if self.unit == "%":
-            return self.n / 100
-        return units.to_si(self.n, self.unit) if self.unit in units.UNITS else self.n
+    def si(self) -> Traced:
+        """The number in its base unit (fractions for %); what is computed from it names it."""
+        si = self.n / 100 if self.unit == "%" else units.to_si(self.n, self.unit) if self.unit in units.UNITS else self.n
+        return Traced(si, (self,))
 
     def to(self, unit: str, decimals: int | None = None) -> Value:
         """The same value in another unit of its dimension."""
@@ -146,12 +160,31 @@ class Value:
             return self.bare
         return self.bare + ("×" if self.unit == "×" else THIN + self.unit)
 
+    @property
+    def linked(self) -> Markup:
+        """The value as a link straight to where it is documented: for lists over all of labdata, without a note each."""
+        data = Markup('<data value="{}">{}</data>').format(repr(self.n), self.text)
+        return Markup('<a class="v {}" href="{}">{}</a>').format(self.kind, self.href, data) if self.href else data
+
+    @property
+    def note(self) -> Markup:
+        """Where the value comes from; empty where nothing is known of it."""
+        if not (self.how or self.facts or self.inputs):
+            return Markup("")
+        # (the same value in two units or two roundings is one input)
+        own = {f"{i.name} {i.how} {i.si!r}": i for i in self.inputs or ()}
+        given = Markup("; ").join(Markup("{}{}").format(i.__html__(), f" {i.name or i.how}" if i.name or i.how else "") for i in own.values())
+        where = Markup('<a href="{}">{}</a>').format(self.href, WHERE[self.kind]) if self.href else ""
+        label = {"derived": "Formula", "spec": "Source"}.get(self.kind, "How")
+        first = Markup('<b class="{}">{}</b>, {}').format(self.kind, self.text, ", ".join(filter(None, (self.name, KIND_WORDS[self.kind]))))
+        return notes.facts(first, ((label, self.how), ("From", given), *self.facts, ("See", where)))
+
     def __html__(self) -> str:
-        data = f'<data value="{self.n!r}"'
-        title = f' title="{escape(self.how)}"' if self.how else ""
-        if self.href:
-            return f'<a class="v {self.kind}" href="{escape(self.href)}"{title}>{data}>{escape(self.text)}</data></a>'
-        return f'{data} class="v {self.kind}"{title}>{escape(self.text)}</data>'
+        data = Markup('<data value="{}">{}</data>').format(repr(self.n), self.text)
+        note = self.note
+        if note:
+            return notes.refer(data, f"v {self.kind}", note)
+        return Markup('<span class="v {}">{}</span>').format(self.kind, data)
 
     def __str__(self) -> str:
         return self.__html__()

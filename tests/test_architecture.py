@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -37,11 +37,12 @@ LAYERS = [
     {"predict_cli"},
     {"history", "schema_docs", "predict", "compare", "architectures"},
     {"anchors"},
+    {"notes"},
     {"places", "built", "web"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_depth", "chart_rows",
      "chart_log", "chart_spread", "charts", "chart_cache", "pictures", "tables"},
     {"export"},
-    {"subjects"},
+    {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises", "summary"},
@@ -52,10 +53,10 @@ LAYERS = [
     {"posts"},
     {"file_tables", "accuracy_exhibits", "figures"},
     {"pages"},
-    {"hooks", "__init__"},
+    {"hooks", "__init__", "rendering"},
 ]
 ONLY = {  # package -> modules that may import it
-    "mkdocs": {"macros/__init__", "macros/hooks"},
+    "mkdocs": {"macros/__init__", "macros/hooks", "macros/rendering"},
     "altair": {f"macros/{name}" for name in ("charts", "chart_kit", "chart_depth", "chart_rows", "chart_log", "chart_spread")},
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/labdata"},
