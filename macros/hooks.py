@@ -42,7 +42,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Below each page's text, the notes its numbers lead to."""
     from macros import notes
 
-    return html + notes.section(html)
+    return html + str(notes.section(html))
 
 
 def on_env(env: Any, config: Any, files: Any) -> None:
