@@ -202,21 +202,30 @@ def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: 
     """Rate against depth: measured with sigma, the anchored prediction as a line, the roof."""
     frame = rows.sweep(book.lab, run, test, model, anchor)
     kind = "decode_depth" if test.startswith("tg") else "prefill_depth"
+    return _figure(book, id, kind, frame, caption, depth_label(frame, test))
+
+
+def depth_label(frame: pd.DataFrame, test: str) -> str:
+    """What a chart of rates against depth shows, in words."""
     what = "Decode" if test.startswith("tg") else "Prefill"
     points = "; ".join(
-        f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}, predicted {r.predicted_tok_s:.1f}" for r in frame.itertuples()
+        f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}" + (f", predicted {r.predicted_tok_s:.1f}" if r.predicted_tok_s > 0 else "")
+        for r in frame.itertuples()
     )
-    label = f"{what} rate in tokens per second against context depth. {points}."
-    return _figure(book, id, kind, frame, caption, label)
+    return f"{what} rate in tokens per second against context depth. {points}."
 
 
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
     """Bandwidth each backend or format really pulled, against the roof."""
     frame = rows.bandwidth(book.lab, entries)
-    label = "Bandwidth in GB/s against the roof. " + "; ".join(
+    return _figure(book, id, "backend_bars", frame, caption, bandwidth_label(frame))
+
+
+def bandwidth_label(frame: pd.DataFrame) -> str:
+    """What a chart of bandwidths pulled shows, in words."""
+    return "Bandwidth in GB/s against the roof. " + "; ".join(
         f"{r.label}: {r.achieved_gb_s:.1f} of {r.roof_gb_s:.0f}" for r in frame.itertuples()
     )
-    return _figure(book, id, "backend_bars", frame, caption, label)
 
 
 def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:

@@ -6,18 +6,36 @@ import math
 
 import pandas as pd
 
-from macros import figure_rows, predict, rows
+from macros import exhibits, figure_rows, predict, rows
 from macros.compare import Score, rate
 from macros.exhibits import _figure
+from macros.labdata import Lab
 from macros.narrative import Book
+from macros.pictures import Chart
 from macros.records import Result, Run
 from macros.values import THIN, decimals_for, number
 
+PICTURE_BARS = 3  # more than these are too small to read on a phone
 LEAST_PUBLIC = 10  # rows of a format, for its spread to say something
+
+
+def picture_chart(lab: Lab, runs: list[Run]) -> Chart | None:
+    """The one chart of a day's or a machine's picture: decode against depth, else the bandwidth decode pulled, else none."""
+    deep = [(run, r) for run in runs for r in run.results if r.n_gen and r.depth and not r.mixed and rate(r) and rows.explained(lab, run, r)]
+    if deep:
+        run, r = max(deep, key=lambda hit: hit[1].depth)
+        frame = rows.sweep(lab, run, r.test, r.model)
+        return Chart("decode_depth", frame, exhibits.depth_label(frame, r.test))
+    reached = [(run, r) for run, r in rows.at_rest(lab, runs) if r.n_gen]
+    names = _short([f"{r.backend}, {lab.models[r.model].name.removesuffix(', synthetic weights')}" for _, r in reached])
+    frame = rows.bandwidth(lab, [(name, run, r) for name, (run, r) in zip(names, reached, strict=True)][-PICTURE_BARS:])
+    return Chart("backend_bars", frame, exhibits.bandwidth_label(frame)) if len(frame) else None
 
 
 def _short(labels: list[str]) -> list[str]:
     """Labels "decode, Qwen3-8B Q4_K_M" without the words all models share."""
+    if not labels:
+        return []
     parts = [label.partition(", ") for label in labels]
     names = [name.split(" ") for _, _, name in parts]
     while len({tuple(n) for n in names}) > 1 and len({n[0] for n in names}) == 1:

@@ -108,6 +108,8 @@ def _subset(source: Path, target: Path, axes: dict, features: list[str], charact
     options.layout_features = features
     options.hinting = False
     options.name_IDs = [1, 2, 13, 14]  # family, style, licence and its address
+    if family:
+        options.name_IDs.append(6)  # a face without its PostScript name is not read
     subsetter = Subsetter(options)
     subsetter.populate(text=characters)
     subsetter.subset(font)  # before the axes: fewer glyphs to instantiate
@@ -115,7 +117,7 @@ def _subset(source: Path, target: Path, axes: dict, features: list[str], charact
     if family:
         font["OS/2"].usWeightClass = 400  # found by its family alone
         for record in font["name"].names:
-            record.string = {1: family, 2: "Regular"}.get(record.nameID, record.string)
+            record.string = {1: family, 2: "Regular", 6: family.replace(" ", "-")}.get(record.nameID, record.string)
     else:
         font.flavor = "woff2"
     # A half-written file must never carry a final name: two builds may run at once.
