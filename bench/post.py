@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import polish
-from macros import compare, labdata, plain, posts, rendering, summary, truth
+from macros import compare, figures, labdata, pictures, plain, posts, rendering, summary, truth
 from macros.labdata import LabError
 from macros.narrative import Book
 from macros.posts import Draft
@@ -18,6 +18,7 @@ from macros.records import Run
 from macros.summary import Summary
 
 TEMPLATES = Path(__file__).parent / "templates"
+PICTURES = {"picture": "wide", "picture-square": "square"}  # file -> size
 SUMS = ".written.json"  # hashes of the drafts as made: one that differs was edited by hand and is kept
 
 
@@ -33,6 +34,7 @@ class Subject:
     drafts: list[Draft]
     known: truth.Known
     template: str
+    chart: pictures.Chart | None
 
 
 def make(env: Mapping[str, str], say: Callable[[str], None]) -> None:
@@ -50,8 +52,14 @@ def make(env: Mapping[str, str], say: Callable[[str], None]) -> None:
     folder = _folder(subject.summary)
     about = {k: env[k].strip() for k in ("DAY", "RUN") if env.get(k, "").strip()}
     kept = _write(folder, {d.file: d.text for d in made}, about)
+    words = summary.picture_words(subject.summary)
+    for name, size in PICTURES.items():
+        labdata.write_bytes(folder / f"{name}.png", pictures.png(words, subject.chart, size))
+    labdata.write_text(folder / "picture.txt", pictures.alt(words, subject.chart) + "\n")
     for d in made:
         say(f"── {d.place.title}: {d.counted} ── {_shown(folder / kept.get(d.file, d.file))}\n\n{d.text}")
+    shapes = ", ".join(f"{_shown(folder / name)}.png ({width} × {height})" for name, (width, height) in ((n, pictures.SIZES[s]) for n, s in PICTURES.items()))
+    say(f"── Pictures: {shapes} ── alt text: {_shown(folder)}/picture.txt\n\n{pictures.alt(words, subject.chart)}\n")
     for file, other in kept.items():
         say(f"{_shown(folder / file)} was edited by hand and stays; the new draft is {other}. make check-post FILE={_shown(folder / file)} checks it")
     long = [f"{_shown(folder / d.file)}: {line}" for d in made for line in d.over]
@@ -114,7 +122,7 @@ def _subject(env: Mapping[str, str]) -> Subject:
             raise PostError("\n".join(f"docs/{entry.address.rstrip('/')}.md: nothing to post yet; {line}" for line in missing))
         site.render(home / "docs" / f"{entry.address.rstrip('/')}.md", entry.address)  # what the page says is what its post may say
         template = home / "docs" / Path(entry.address).parent / f"{entry.number:02}-post.md"
-        found, scores = summary.of_day(site.book, entry), compare.scores(site.book.lab, entry.ink)
+        found, scores, runs = summary.of_day(site.book, entry), compare.scores(site.book.lab, entry.ink), site.book.lab.runs_on(entry.ink)
         variables: dict[str, str | None] = {}
     else:
         machine, one = _machine_and_run(site.book, run)
@@ -135,7 +143,7 @@ def _subject(env: Mapping[str, str]) -> Subject:
         raise PostError(f"{shown}: texts: one of the two is missing; got {', '.join(texts) or 'none'}; a template has {wanted}, each closed by </div>")
     link = f"{site.url.rstrip('/')}/{found.address}" if site.url else ""
     made = posts.drafts(texts, found, site.frame, link, plain.markdown(scores) if scores else "")
-    return Subject(found, made, truth.Known(found, links=[link] if link else []), shown)
+    return Subject(found, made, truth.Known(found, links=[link] if link else []), shown, figures.picture_chart(site.book.lab, runs))
 
 
 def _machine_and_run(book: Book, name: str) -> tuple[str, Run | None]:

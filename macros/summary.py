@@ -16,6 +16,7 @@ from macros.compare import Score
 from macros.inked import inked_value, measured_value
 from macros.labdata import Lab
 from macros.narrative import Book, Day, gap_text, remark, tally_words
+from macros.pictures import Words
 from macros.records import Result, Run
 from macros.values import Value, percent
 
@@ -91,6 +92,7 @@ class Summary:
         address: its page below the site's root
         question, headline, next: sentences, plain; empty where there is none
         brief: the headline in a line
+        inked, measured: its two numbers, as printed; empty where there is none
         formula: the one a reader can use at home
         worked: that formula with this machine's numbers, empty where its model is not known
         inked_at, measured_at: ISO 8601, UTC; None: not recorded
@@ -113,6 +115,8 @@ class Summary:
     question: str
     headline: str
     brief: str
+    inked: str
+    measured: str
     note: str
     inked_at: str | None
     measured_at: str | None
@@ -208,10 +212,15 @@ def short(name: str) -> str:
     return name.removesuffix(", synthetic weights")
 
 
-def day_headline(scores: list[Score]) -> str:
-    """A day in a sentence: the first ceiling that was measured, else the first prediction that was."""
+def leading(scores: list[Score]) -> Score | None:
+    """What a day's headline is about: the first ceiling that was measured, else the first prediction that was."""
     known = [s for s in scores if s.measured and s.run]
-    first = next((s for s in known if s.prediction.kind == "ceiling"), known[0] if known else None)
+    return next((s for s in known if s.prediction.kind == "ceiling"), known[0] if known else None)
+
+
+def day_headline(scores: list[Score]) -> str:
+    """A day in a sentence."""
+    first = leading(scores)
     if first is None or first.measured is None:
         return ""
     p = first.prediction
@@ -262,9 +271,11 @@ def of_day(book: Book, day: Day) -> Summary:
     scores = compare.scores(book.lab, day.ink, runs)
     label = f"Day {day.number}" + (f" of {book.series_days}" if book.series_days else "")
     said = [as_dict(v) for v in book.said.get(day.address, {}).values()]
+    first = leading(scores)
+    pair = (inked_words(first), measured_value(first.prediction, first.measured).text) if first and first.measured else ("", "")
     machine = book.lab.machines[ink.machine]
     return _summary(book, machine, runs, scores, kind="report", id=day.ink, title=day.title, label=label, number=day.number, address=day.address,
-                    question=day.question, headline=day_headline(scores), brief=day_headline(scores), next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
+                    question=day.question, headline=day_headline(scores), brief=day_headline(scores), inked=pair[0], measured=pair[1], next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
 
 
 def of_machine(book: Book, name: str, run: Run | None = None) -> Summary:
@@ -279,10 +290,12 @@ def of_machine(book: Book, name: str, run: Run | None = None) -> Summary:
     scores = of_runs(book.lab, inked)
     mine = [r for r in inked if r.ink.id == inked[-1].ink.id]  # type: ignore[union-attr]
     line, less = headline(book, machine, runs), brief(book, machine, runs)
+    hit = best_decode(book.lab, runs)
+    top = _roofed(book, machine, hit)[0] if hit else None
     values = [as_dict(v) for v in line.parts if isinstance(v, Value)]
     return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine", number=None,
                     address=f"machines/{name}/", question=f"What should {machine.name} decode, and what does it?",
-                    headline=line.text, brief=less.text, next="", formula=FORMULA, values=values)  # fmt: skip
+                    headline=line.text, brief=less.text, inked=f"at most {top.text}" if top else "", measured=book.rate_of(*hit).text if hit else "", next="", formula=FORMULA, values=values)  # fmt: skip
 
 
 def of_runs(lab: Lab, runs: list[Run]) -> list[Score]:
@@ -320,6 +333,12 @@ def _worked(book: Book, machine: Machine, runs: list[Run]) -> str:
     card = book.lab.models[hit[1].model]
     ceiling = Value(predict.decode_ceiling_tok_s(machine, card), "tok/s", "predicted")
     return f"{book.machine(machine.id).bandwidth.text} ÷ {book.model(card.id).file.text} = {ceiling.text} at most"
+
+
+def picture_words(summary: Summary) -> Words:
+    """A summary as a picture says it."""
+    predicted = summary.inked.replace("at most ", "≤ ")
+    return Words(summary.label, summary.title, predicted, summary.measured, summary.score, f"Inklab · {summary.machine_name}")
 
 
 def as_dict(value: Value) -> dict[str, Any]:
