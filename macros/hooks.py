@@ -56,7 +56,7 @@ def on_env(env: Any, config: Any, files: Any) -> None:
     if book.open_parts and not _preview:
         raise PluginError("\n".join(book.open_parts) + "\nmake serve shows the pages with their open parts")
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
-    outputs.publish(book, [file.page for file in files.documentation_pages()], site)
+    outputs.publish(book, [file.page for file in files.documentation_pages()], site, cards=bool(site.url) and not _preview)
     return env
 
 
@@ -88,7 +88,7 @@ def on_post_build(config: Any) -> None:
     for address, text in current_book().files.items():
         path = site / address
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     downloads.write(current_book().tables(), site / downloads.FOLDER, config.site_description, config.site_url or "")
     name, script = chart_cache.vega()
     (site / "assets" / name).write_bytes(script)

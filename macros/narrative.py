@@ -45,7 +45,7 @@ class Book:
         here: the page's address below the site's root ("days/01-local-inference/")
         days: the days' pages, in order
         counts: numbered figures and tables so far on this page
-        files: CSV files to publish, by address below the root
+        files: what to publish beside the pages, by address below the root
         firsts: what git remembers of ink and runs (`macros.history`)
         open_parts: parts still to be written, all pages
         source: the page's file below docs/
@@ -57,7 +57,7 @@ class Book:
     here: str = ""
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str | bytes] = field(default_factory=dict)
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
     source: str = ""

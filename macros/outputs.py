@@ -6,10 +6,11 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from macros import feeds, seals, summary, twins, web
+from macros import feeds, figures, pictures, seals, summary, twins, web
 from macros.feeds import Report
 from macros.labdata import ROOT
 from macros.narrative import Book
+from macros.pictures import Words
 from macros.summary import Summary
 
 
@@ -34,13 +35,15 @@ def report(book: Book, found: Summary) -> Report:
     return Report(found.address, f"inklab-{key}", found.title, number, " ".join(filter(None, words)), feeds.updated(book.lab, runs, inks), hashes)
 
 
-def publish(book: Book, pages: list[Any], site: Site) -> None:
+def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
     """Complete each page's front matter and put the files into the book, by address below the root.
 
-    A page gets `description` (its first words, where it gives none) and `update_date`, a report `updated` (a date) and `cite` (HTML).
+    A page gets `description` (its first words, where it gives none) and `update_date`, a report `updated` (a date) and `cite` (HTML);
+    with cards, `card` (its address) and `card_alt` (what it shows).
 
     Args:
         pages: with url, title, meta and content, rendered
+        cards: draw each page's picture, a third of a second where it is not in the cache
     """
     summaries = {found.address: found for found in summary.every(book)}
     reports = {address: report(book, found) for address, found in summaries.items()}
@@ -57,9 +60,25 @@ def publish(book: Book, pages: list[Any], site: Site) -> None:
             book.files[f"{page.url}CITATION.cff"] = feeds.citation_cff(told, site.name, site.url)
         # MkDocs would date every page by the build, and two builds of the same files would differ.
         page.update_date = page.meta.get("updated") or (f"{newest:%Y-%m-%d}" if newest else "1970-01-01")
+        if cards:
+            picture, page.meta["card_alt"] = card(book, page, summaries, site)
+            page.meta["card"] = f"{page.url}card.png"
+            book.files[page.meta["card"]] = picture
         book.files[f"{page.url}index.md"] = twins.markdown(page.content, page.meta.get("title") or page.title)
     book.files["feed.xml"] = feeds.atom(site.name, site.description, site.url, list(reports.values()))
     book.files["llms.txt"] = feeds.llms_txt(site.name, site.description, site.url, _sections(pages, reports))
+
+
+def card(book: Book, page: Any, summaries: dict[str, Summary], site: Site) -> tuple[bytes, str]:
+    """A page's picture and what it shows: a report's own, the newest day's for the front page, else the page's words."""
+    days = [found for found in summaries.values() if found.kind == "report"]
+    found = days[-1] if not page.url and days else summaries.get(page.url)
+    if found is None:
+        words, chart = Words(site.name, page.meta.get("title") or page.title, note=page.meta["description"], footer=site.name), None
+    else:
+        runs = book.lab.runs_on(found.id) if found.kind == "report" else book.lab.runs_of(found.id)
+        words, chart = summary.picture_words(found), figures.picture_chart(book.lab, runs)
+    return pictures.card_png(words, chart), pictures.alt(words, chart)
 
 
 def _sections(pages: list[Any], reports: dict[str, Report]) -> dict[str, list[tuple[str, str, str]]]:

@@ -47,12 +47,11 @@ LAYERS = [
     {"narrative"},
     {"exhibits", "plain", "surprises", "summary"},
     {"downloads", "feeds", "twins"},
-    {"outputs"},
     {"prose"},
     {"truth"},
     {"posts"},
     {"file_tables", "accuracy_exhibits", "figures"},
-    {"pages"},
+    {"pages", "outputs"},
     {"hooks", "__init__", "rendering"},
 ]
 ONLY = {  # package -> modules that may import it
