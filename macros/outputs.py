@@ -70,14 +70,16 @@ def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
 
 
 def card(book: Book, page: Any, summaries: dict[str, Summary], site: Site) -> tuple[bytes, str]:
-    """A page's picture and what it shows: a report's own, the newest day's for the front page, else the page's words."""
-    days = [found for found in summaries.values() if found.kind == "report"]
-    found = days[-1] if not page.url and days else summaries.get(page.url)
-    if found is None:
-        words, chart = Words(site.name, page.meta.get("title") or page.title, note=page.meta["description"], footer=site.name), None
+    """A page's picture and what it shows: a report's own numbers and chart, else the page's words beside the newest day's chart."""
+    newest = next((found for found in reversed(summaries.values()) if found.kind == "report"), None)
+    shown = summaries.get(page.url) or newest
+    runs = [] if shown is None else book.lab.runs_on(shown.id) if shown.kind == "report" else book.lab.runs_of(shown.id)
+    chart = figures.picture_chart(book.lab, runs) if runs else None
+    if shown is None or (page.url and page.url not in summaries):
+        said = f"{site.name} · chart: {shown.label.partition(' of ')[0]}" if shown else site.name
+        words = Words(site.name, page.meta.get("title") or page.title, note=page.meta["description"], footer=said)
     else:
-        runs = book.lab.runs_on(found.id) if found.kind == "report" else book.lab.runs_of(found.id)
-        words, chart = summary.picture_words(found), figures.picture_chart(book.lab, runs)
+        words = summary.picture_words(shown)
     return pictures.card_png(words, chart), pictures.alt(words, chart)
 
 
