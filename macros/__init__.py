@@ -7,6 +7,7 @@ Altair nor MkDocs.
 from __future__ import annotations
 
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,13 +172,8 @@ def define_env(env: Any) -> None:
     def day_index() -> str:
         return pages.day_index(book)
 
-    @env.macro
-    def data_tables() -> str:
-        return downloads.table_list(book.tables(), book.link(f"{downloads.FOLDER}/"))
-
-    @env.macro
-    def data_href(name: str) -> str:
-        return book.link(f"{downloads.FOLDER}/{name}")
+    env.macro(partial(downloads.table_list, book), "data_tables")
+    env.macro(partial(downloads.address, book), "data_href")
 
     @env.macro
     def check(name: str) -> dict:

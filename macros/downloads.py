@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from macros import export, labdata, tables
 from macros.export import Table
+from macros.narrative import Book
 from macros.tables import Column
 
 FOLDER = "data/lab"  # below the site's root; a published address stays
@@ -27,16 +28,16 @@ LARGEST_ROW = 100_000_000  # of JSON [B]
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
 
-def table_list(found: list[Table], href: str) -> str:
-    """Every table with what it is, its rows and its three files, as HTML.
+def address(book: Book, name: str) -> str:
+    """A link from the page to a file of the downloads."""
+    return book.link(f"{FOLDER}/{name}")
 
-    Args:
-        href: from the page to `FOLDER`, with a slash at its end
-    """
+
+def table_list(book: Book) -> str:
+    """Every table with what it is, its rows and its three files, as HTML."""
     cells = []
-    for table in found:
-        files = (Markup('<a href="{0}{1}.{2}" download>{3}</a>').format(href, table.name, ending, word)
-                 for ending, word in (("csv", "CSV"), ("json", "JSON"), ("parquet", "Parquet")))  # fmt: skip
+    for table in book.tables():
+        files = (Markup('<a href="{}" download>{}</a>').format(address(book, f"{table.name}.{word.lower()}"), word) for word in ("CSV", "JSON", "Parquet"))
         cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": table.about, "kind": "derived" if table.derived else "recorded",
                       "rows": f"{len(table.rows):,}", "files": Markup(" ").join(files)})  # fmt: skip
     columns = [Column("name", "Table"), Column("about", "A row is"), Column("kind", "Kind"), Column("rows", "Rows", "right"), Column("files", "Files")]

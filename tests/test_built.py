@@ -8,16 +8,16 @@ import pytest
 
 from macros import built
 
-PAGE = """<!doctype html><html><head><meta charset="utf-8"><link rel="stylesheet" href="style.css"></head>
-<body><h1 id="top">None of these pages has a nan-like value</h1><p>{}</p></body></html>"""
+PAGE = """<!doctype html><html><head><meta charset="utf-8"><link rel="stylesheet" href="{style}"></head>
+<body><h1 id="top">None of these pages has a nan-like value</h1><p>{body}</p></body></html>"""
 
 
 def site(tmp_path: Path, body: str) -> Path:
     folder = tmp_path / "site"
     (folder / "method").mkdir(parents=True)
     (folder / "style.css").write_text("a{background:url(data:image/png;base64,AA)}", encoding="utf-8")
-    (folder / "method/index.html").write_text(PAGE.format("<a id='noise'></a>"), encoding="utf-8")
-    (folder / "index.html").write_text(PAGE.format(body), encoding="utf-8")
+    (folder / "method/index.html").write_text(PAGE.format(style="../style.css", body="<a id='noise'></a>"), encoding="utf-8")
+    (folder / "index.html").write_text(PAGE.format(style="style.css", body=body), encoding="utf-8")
     return folder
 
 
