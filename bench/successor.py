@@ -7,6 +7,7 @@ or is a difference that is listed (data, feed, cards, policy).
 from __future__ import annotations
 
 import html
+import os
 import re
 import shutil
 import subprocess
@@ -78,7 +79,8 @@ def main() -> int:
     """Build under both and list what differs; 1 where Zensical builds nothing or a page's values differ."""
     lay_out()
     zensical = Path(sys.executable).with_name("zensical")
-    done = subprocess.run([str(zensical), "build", "--clean"], cwd=WORK, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONPATH": str(WORK)}  # it loads the macros by file, and they import their siblings by name
+    done = subprocess.run([str(zensical), "build", "--clean"], cwd=WORK, env=env, capture_output=True, text=True, check=False)
     said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     if done.returncode or not (WORK / "site/index.html").is_file():
         print("\n".join(["error: Zensical built no site; its last words:", *said[-12:]]), file=sys.stderr)

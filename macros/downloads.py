@@ -9,18 +9,20 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from macros import export, labdata, tables
 from macros.export import Table
 from macros.narrative import Book
 from macros.tables import Column
+from macros.values import number
 
 FOLDER = "data/lab"  # below the site's root; a published address stays
 LICENCE = labdata.ROOT / "LICENSE.txt"
@@ -33,14 +35,14 @@ def address(book: Book, name: str) -> str:
     return book.link(f"{FOLDER}/{name}")
 
 
-def table_list(book: Book) -> str:
-    """Every table with what it is, its rows and its three files, as HTML."""
+def table_list(book: Book, derived: bool) -> str:
+    """The recorded or the derived tables: what a row is, how many, and the three files, as HTML."""
     cells = []
-    for table in book.tables():
-        files = (Markup('<a href="{}" download>{}</a>').format(address(book, f"{table.name}.{word.lower()}"), word) for word in ("CSV", "JSON", "Parquet"))
-        cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": table.about, "kind": "derived" if table.derived else "recorded",
-                      "rows": f"{len(table.rows):,}", "files": Markup(" ").join(files)})  # fmt: skip
-    columns = [Column("name", "Table"), Column("about", "A row is"), Column("kind", "Kind"), Column("rows", "Rows", "right"), Column("files", "Files")]
+    for table in (t for t in book.tables() if t.derived == derived):
+        links = (Markup('<a href="{}" download>{}</a>').format(address(book, f"{table.name}.{word.lower()}"), word) for word in ("CSV", "JSON", "Parquet"))
+        about = Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(table.about[0].upper() + table.about[1:])))
+        cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": about, "rows": number(len(table.rows), 0), "files": Markup(" ").join(links)})
+    columns = [Column("name", "Table"), Column("about", "A row is"), Column("rows", "Rows", "right"), Column("files", "Files", css="csv")]
     return tables.html_table(columns, cells)
 
 
