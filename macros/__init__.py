@@ -46,6 +46,9 @@ def define_env(env: Any) -> None:
     lab = _load(labdata)
     _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT),
                                   series_days=env.conf["extra"].get("series_days"))  # fmt: skip
+    page = getattr(env, "page", None)
+    if hasattr(page, "path"):  # Zensical defines the macros anew for each page, and calls nothing before it
+        book.turn_to(page.url, page.path)
     pages.REPOSITORY = env.conf.get("repo_url") or ""
 
     for function in vars(roofline).values():
