@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE
+	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site serve host check test perf lock fit schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lock fit schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -74,6 +74,14 @@ site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
 	@echo "Building the site, a few seconds"; $(RUN) -m mkdocs build -q && echo "Built: site/index.html"
 
+publish: ## build the site and put it on any static host: DEST=folder or host:path (rsync; DELETE=1 removes what is old) SITE_URL=https://…
+	@$(SETUP) site
+	@$(RUN) -m bench.publish
+
+zensical: ## build the same pages with MkDocs' successor and list what differs (may fail)
+	@$(SETUP) successor
+	@$(RUN) -m bench.successor
+
 serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site
 	@$(RUN) -m mkdocs serve
@@ -82,9 +90,19 @@ host: ## what the bench sees of this machine, and its row of the hardware table
 	@$(SETUP) site
 	@$(RUN) -m bench host
 
-check: ## check all of labdata/, its seals against git, and that docs/ types no result by hand
+post: ## drafts of a post for each place, every number the page's: DAY=1 or RUN=<machine or run>, POLISH=model.gguf
+	@$(SETUP) site
+	@test -z "$$POLISH" || $(SETUP) bench
+	@$(RUN) -m bench post
+
+check-post: ## a draft edited by hand against the summary of today: FILE=drafts/day-01/x.txt
+	@$(SETUP) site
+	@$(RUN) -m bench check-post
+
+check: ## check all of labdata/, its seals against git, that docs/ types no result by hand, and site/ where it was built
 	@$(SETUP) site
 	@$(RUN) -m bench check
+	@if [ -d site ]; then $(RUN) -m macros.built; fi
 
 test: ## run the whole test suite
 	@$(SETUP) test
@@ -103,6 +121,7 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra bench -c .cache/all.txt -o lock/bench.txt
 	@$(LOCK) --extra fit -c .cache/all.txt -o lock/fit.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
+	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
 
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit

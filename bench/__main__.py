@@ -1,4 +1,4 @@
-"""`python -m bench run|import|report|check|host|ink|withdraw|seal|day`: the only place that prints and exits."""
+"""`python -m bench run|import|report|check|host|ink|withdraw|seal|day|post`: the only place that prints and exits."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("probe", help="read bandwidth at every number of threads, against a C loop, and a matrix product")
     commands.add_parser("chat", help="talk to the model once: time to first token and stream rate, live")
     commands.add_parser("ttft", help="time to first token for a set of prompt lengths, recorded")
+    commands.add_parser("post", help="drafts of a day's or a machine's post, for each place: DAY= or RUN=")
+    commands.add_parser("check-post", help="hold a draft edited by hand against the summary: FILE=")
     args = vars(parser.parse_args(argv))
     command = args.pop("command")
     try:
@@ -53,6 +55,11 @@ def main(argv: list[str] | None = None) -> int:
             return _run(args)
         if command in ("parity", "probe", "chat", "ttft"):
             return _beside(command)
+        if command in ("post", "check-post"):
+            from bench import post
+
+            (post.make if command == "post" else post.check)(os.environ, print)
+            return 0
         if command == "host":
             return _host(args["file"])
         if command == "import":
@@ -73,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 # By name, so that `check` and `report` load without the bench's own packages.
-_EXPECTED = {"DeskError", "EngineFailed", "ImportRefused", "NoLlamaBench", "OptionError", "PlanError", "ProbeFailed", "SetupError"}
+_EXPECTED = {"DeskError", "EngineFailed", "ImportRefused", "NoLlamaBench", "OptionError", "PlanError", "PluginError", "PostError", "ProbeFailed", "SetupError"}
 
 
 def _desk(command: str, args: dict) -> int:

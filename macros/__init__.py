@@ -7,6 +7,7 @@ Altair nor MkDocs.
 from __future__ import annotations
 
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def define_env(env: Any) -> None:
     from macros import (
         architectures,
         compare,
+        downloads,
         exhibits,
         figures,
         file_tables,
@@ -33,6 +35,7 @@ def define_env(env: Any) -> None:
         narrative,
         noise,
         pages,
+        posts,
         predict,
         roofline,
         surprises,
@@ -41,7 +44,11 @@ def define_env(env: Any) -> None:
     from macros.inks import DIRECTIONS
 
     lab = _load(labdata)
-    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT))
+    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT),
+                                  series_days=env.conf["extra"].get("series_days"))  # fmt: skip
+    page = getattr(env, "page", None)
+    if hasattr(page, "path"):  # Zensical defines the macros anew for each page, and calls nothing before it
+        book.turn_to(page.url, page.path)
     pages.REPOSITORY = env.conf.get("repo_url") or ""
 
     for function in vars(roofline).values():
@@ -49,11 +56,8 @@ def define_env(env: Any) -> None:
             env.macro(function)
     for function in (book.machine, book.model, book.measured, book.inked, book.score, book.correction, book.afterthought):
         env.macro(function)
-    env.macro(mathml.equation)
-    env.macro(mathml.frac)
-    env.macro(mathml.product, "times_")
-    env.macro(mathml.product)
-    env.macro(mathml.total)
+    for function, name in ((mathml.equation, "equation"), (mathml.frac, "frac"), (mathml.product, "product"), (mathml.product, "times_"), (mathml.total, "total")):
+        env.macro(lambda *parts, build=function: build(*map(book.say, parts)), name)
 
     @env.macro
     def derived(n: float, unit: str, how: str, decimals: int | None = None) -> Any:
@@ -72,7 +76,13 @@ def define_env(env: Any) -> None:
         return values.Value(ratio, "×", "derived", decimals=decimals, how=how)
 
     env.macro(book.open_part, "open")
-    env.macro(narrative.differ_words, "differ")
+    env.macro(posts.claim)
+
+    @env.macro
+    def summary(name: str, run: str | None = None) -> Any:
+        return None if name not in lab.machines and book.wet(name) else posts.summary_of(book, name, run)
+
+    env.macro(posts.differ_words, "differ")
 
     @env.macro
     def tally(ink: str) -> str:
@@ -177,6 +187,9 @@ def define_env(env: Any) -> None:
     @env.macro
     def day_index(most: int | None = None) -> str:
         return pages.day_index(book, most)
+
+    env.macro(partial(downloads.table_list, book), "data_tables")
+    env.macro(partial(downloads.address, book), "data_href")
 
     @env.macro
     def check(name: str) -> dict:
@@ -321,7 +334,8 @@ def _days(docs: Path) -> list:
             lacking = [k for k in ("title", "question") if k not in meta]
             if lacking or not isinstance(meta["day"], int):
                 raise PluginError(f"docs/days/{path.name}: front matter: a day needs a whole number as day, title, question; got {meta['day']!r}, without {', '.join(lacking) or 'nothing else'}")
-            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", meta.get("answer", ""), meta.get("figure") or {}))
+            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", answer=meta.get("answer", ""),
+                             figure=meta.get("figure") or {}, next=meta.get("next", ""), formula=meta.get("formula", "")))  # fmt: skip
     return sorted(found, key=lambda day: day.number)
 
 
@@ -331,18 +345,32 @@ def on_pre_page_macros(env: Any) -> None:
     The plugin would answer a mistake with a traceback, exit code 100 and a dead `mkdocs serve`;
     this way it is one line with file and line, exit code 1, and a server that waits for the cure.
     """
+    page = env.page
+    _book.turn_to(page.url, page.file.src_uri)
+    if page.meta.get("render_macros") is False:
+        return
+    env.markdown = rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", _front_matter_lines(page), _book.say)
+    page.meta["render_macros"] = False  # done; a second pass would read the output as macros
+
+
+def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: Any) -> str:
+    """A page or a template of posts, its macros filled in.
+
+    Args:
+        above: lines of front matter above the text
+        printed: what is done to each value that is printed (Jinja's `finalize`)
+
+    Raises:
+        PluginError: a mistake in it, one line with file and line.
+    """
     from mkdocs.exceptions import PluginError
 
-    _book.turn_to(env.page.url, env.page.file.src_uri)
-    if env.page.meta.get("render_macros") is False:
-        return
+    env.env.finalize = printed
     try:
-        env.markdown = env.env.from_string(env.markdown).render(**{**env.variables, **env.page.meta})
+        return env.env.from_string(text).render(**{**env.variables, **meta})
     except Exception as error:
-        line = _line(error) + _front_matter_lines(env.page)
         words = str(error).strip().splitlines() or [type(error).__name__]
-        raise PluginError(f"docs/{env.page.file.src_uri}: line {line}: {words[0]}") from None
-    env.page.meta["render_macros"] = False  # done; a second pass would read the output as macros
+        raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None
 
 
 def _line(error: Exception) -> int:

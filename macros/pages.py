@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, figures, history, predict, rows, tables
+from macros import anchors, compare, exhibits, figures, history, predict, rows, summary, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -29,7 +29,7 @@ def machine_page(book: Book, name: str) -> str:
     runs = lab.runs_of(name)
     parts = [
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
-        f'<p class="lead">{headline(book, machine, runs)}</p>',
+        f'<p class="lead">{summary.headline(book, machine, runs).html}</p>',
         *_warnings(lab, runs),
         '## Roofs {#specs}',
         specs_table(book, machine),
@@ -78,42 +78,6 @@ def _waits_section(book: Book, name: str) -> list[str]:
                    f"to the first word of the answer, end to end; {said}. No prediction was written first.{busy}")
         parts.append(exhibits.waits_table(book, d, f"ttft-{d.model}", caption))
     return parts
-
-
-def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
-    """The newest baseline decode at depth 0, else any decode the roofs explain, else any at all."""
-    hits = [(run, r) for run in runs for r in run.results if r.n_gen and not r.mixed and r.depth == 0 and compare.rate(r)]
-    known = [h for h in hits if rows.explained(lab, *h)]
-    base = [h for h in known if h[1].experiment == "baseline"]
-    return (base or known or hits or [None])[-1]
-
-
-def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
-    """One sentence: the roof, the rate, the share."""
-    hit = best_decode(book.lab, runs)
-    roof = book.machine(machine.id).bandwidth
-    source = machine.sources[machine.specs.memory_bandwidth.source]
-    promise = "a probe measured" if source.kind == "measured" else "its spec sheet promises"
-    if hit is None:
-        left = "No decode on an empty context has been measured yet." if runs else "Nothing has been measured yet."
-        return f"Here {promise} {roof} of memory bandwidth. {left}"
-    run, result = hit
-    card = book.lab.models[result.model]
-    if not rows.explained(book.lab, run, result):
-        return f"Here {promise} {roof} of memory bandwidth. {escape(card.name)} decodes at {book.rate_of(run, result)}; what it should do is not computed for it."
-    m = compare.rate(result)
-    assert m is not None
-    ceiling = predict.decode_ceiling_tok_s(machine, card)
-    value = book.rate_of(run, result)
-    share = percent(m.mean / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
-    top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
-    weights = " (synthetic weights)" if card.weights == "synthetic" else ""
-    return (f"Here {promise} {roof}, so {escape(_short(card.name))}{weights} may decode at {top} at most. "
-            f"It decodes at {value}: {share} of the memory roof.")
-
-
-def _short(name: str) -> str:
-    return name.removesuffix(", synthetic weights")
 
 
 def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
@@ -210,7 +174,7 @@ def _side(gap: float) -> str:
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     entries = [
-        (f"{_short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
+        (f"{summary.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
     ]
     if not entries:
         return []
@@ -264,7 +228,7 @@ def machine_index(book: Book) -> str:
     """Every machine on one line each, newest baseline decode against its roof; then the models."""
     cells = []
     for machine in sorted(book.lab.machines.values(), key=lambda m: m.name):
-        hit = best_decode(book.lab, book.lab.runs_of(machine.id))
+        hit = summary.best_decode(book.lab, book.lab.runs_of(machine.id))
         decode: Markup | str = exhibits.NOT_MEASURED
         share, model = "", ""
         if hit:
@@ -289,7 +253,7 @@ def machine_cards(book: Book, most: int) -> str:
     for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
         machine = lab.machines[name]
         link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
-        sentence = Markup(headline(book, machine, lab.runs_of(name)))
+        sentence = summary.headline(book, machine, lab.runs_of(name)).html
         items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
@@ -326,7 +290,7 @@ def day_index(book: Book, most: int | None = None) -> str:
     items = []
     for day in book.days[::-1][:most] if most else book.days:
         link = Markup('<a href="{}">Day {}: {}</a>').format(book.link(day.address), day.number, day.title)
-        score = f"{book.tally(day.ink)}." if day.ink in book.lab.inks else ""
+        score = "" if summary.lacking(book, day) else f"{summary.of_day(book, day).score}."
         items.append(Markup("<dt>{}</dt><dd>{} {}</dd>").format(link, day.question, score))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
