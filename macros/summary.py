@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +112,7 @@ class Summary:
     address: str
     machine: str
     machine_name: str
+    chip: str
     models: list[str]
     question: str
     headline: str
@@ -318,7 +320,7 @@ def _summary(book: Book, machine: Machine, runs: list[Run], scores: list[Score],
     inks = [book.lab.inks[r.ink.id] for r in runs if r.ink and r.ink.id in book.lab.inks]
     hours = sorted(r.started_at for r in runs if r.started_at)
     return Summary(
-        **head, machine=machine.id, machine_name=machine.name, models=[short(book.lab.models[m].name) for m in models], note=" ".join(notes),
+        **head, machine=machine.id, machine_name=machine.name, chip=machine.chip, models=[short(book.lab.models[m].name) for m in models], note=" ".join(notes),
         inked_at=inks[-1].dry_at.isoformat() if inks and inks[-1].dry_at else None, measured_at=hours[-1].isoformat() if hours else None,
         score=tally_words(scores), counts=compare.tally(scores), predictions=[scored(s) for s in scores],
         best_hit=next((c.prediction for c in found if c.what == "best hit"), None), worst_miss=wrong[0].prediction if wrong else None,
@@ -338,7 +340,8 @@ def _worked(book: Book, machine: Machine, runs: list[Run]) -> str:
 def picture_words(summary: Summary) -> Words:
     """A summary as a picture says it."""
     predicted = summary.inked.replace("at most ", "≤ ")
-    return Words(summary.label, summary.title, predicted, summary.measured, summary.score, f"Inklab · {summary.machine_name}")
+    score = re.sub(r"(?<=\d) ", "\u00a0", summary.score)  # a count stays with what it counts
+    return Words(summary.label, summary.title, predicted, summary.measured, score, f"Inklab · {summary.chip}")
 
 
 def as_dict(value: Value) -> dict[str, Any]:

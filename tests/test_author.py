@@ -74,7 +74,7 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     build = run_module(project, "mkdocs", "build", "-q")
     opened = [line for line in build.stderr.splitlines() if ": open: " in line]
     assert build.returncode == 1 and "Traceback" not in build.stderr
-    assert any("is not sealed yet" in line for line in opened) and sum("998-post.md" in line for line in opened) >= 2
+    assert any("is not sealed yet" in line for line in opened) and any("998-post.md" in line for line in opened)
     assert not list((project / "site").rglob("*.html"))
 
     # Wet ink: nothing is measured. The plan may still change, and the ink follows.
