@@ -88,7 +88,7 @@ def check(env: Mapping[str, str], say: Callable[[str], None]) -> None:
     if not any(about.values()):
         about = _about(path)
     subject = _subject({**env, **about})
-    known = truth.Known(subject.summary, [truth.bare(_checkable(d)) for d in subject.drafts], subject.known.links)
+    known = truth.Known(subject.summary, [truth.bare(d.text) for d in subject.drafts], subject.known.links)
     found = [f"{name}: {line}" for line in truth.problems(text, known)]
     place = next((p for p in posts.PLACES if p.name == path.stem.removesuffix(".new")), None)
     parts = [re.sub(r"\s*$", "", p) for p in re.split(r"(?<=\d/\d)\n\n|(?<=\d/\d\d)\n\n", text)] if place and place.thread else [text.rstrip()]

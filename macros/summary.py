@@ -138,6 +138,11 @@ class Summary:
         """One prediction by its id; None where there is none."""
         return next((p for p in self.predictions if p.id == name), None)
 
+    def sentences(self) -> list[str]:
+        """What the summary says in sentences of its own, computed and so true as they stand."""
+        said = (self.question, self.headline, self.brief, self.note, self.next, self.formula, *(p.sentence for p in self.predictions), *(s["sentence"] for s in self.surprises))
+        return [s for s in said if s]
+
     @property
     def best(self) -> Scored | None:
         return self.prediction(self.best_hit)

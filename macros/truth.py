@@ -50,7 +50,8 @@ class Known:
 
     Args:
         summary: of its day or machine
-        drafts: what the template makes of it today, for a text edited by hand; empty: the text is such a draft
+        drafts: what the template makes of it today, for a text edited by hand; empty: the text is such a draft,
+            and only the summary's own sentences stand as they are
         links: addresses that may be named besides
     """
 
@@ -92,7 +93,7 @@ def _strings(value: Any) -> list[str]:
 def problems(text: str, known: Known) -> list[str]:
     """Everything a post says that is not so, one line each: what, and what the summary has."""
     found: list[str] = []
-    drafts = [s for draft in known.drafts for s in _sentences(draft)]
+    drafts = [s for draft in (*known.drafts, *known.summary.sentences()) for s in _sentences(draft)]
     masks: dict[str, list[str]] = {}
     for s in drafts:
         masks.setdefault(_mask(s), []).append(s)

@@ -95,6 +95,8 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     wrong.write_text(kept, encoding="utf-8")
 
     # Sealed: hash, hour, tool, commit; the guesses and what is derived, with its inputs and their sources.
+    early = bench("post", DAY="998")
+    assert early.returncode == 1 and "998-small-quoted-x-day.md: nothing to post yet; ink: day-998 is not sealed yet" in early.stderr
     closed = bench("ink", PROFILE="day998", CLOSE="1")
     assert closed.returncode == 0, closed.stderr
     path = project / f"{INK}.yml"
@@ -129,6 +131,9 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     fill(project, first.prediction)
     build = run_module(project, "mkdocs", "build", "-q")
     assert build.returncode == 0, build.stderr
+    posted = bench("post", DAY="998")  # the default draft of a new day, as it comes
+    assert posted.returncode == 0, posted.stderr
+    assert "The worst miss. " in posted.stdout and ASKED["QUESTION"] in (project / "drafts/day-998/mastodon.txt").read_text(encoding="utf-8")
     page = (project / "site/days/998-small-quoted-x-day/index.html").read_text(encoding="utf-8")
     words = re.sub(r"[\s\u00a0\u202f]+", " ", re.sub(r"<[^>]+>", " ", page))
     assert f"measured {made.started_at:%-d %B %Y, %H:%M} UTC" in words and f"Inked {ink.sealed.at:%-d %B %Y, %H:%M} UTC" in words
