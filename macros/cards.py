@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from macros import work
 from macros.fields import Compute, Count, Document, Id, Name, NotNegative, Quantity, Strict, key
@@ -45,7 +45,7 @@ class ShapeDoc(Strict):
 
     source: str = key("A key of this file's `sources`", "config")
     arch: str = key("general.architecture", "qwen3")
-    n_layer: Count = key("block_count", 36, le=10_000)
+    n_layer: Annotated[int, Field(gt=0, le=10_000)] = key("block_count", 36)
     n_embd: Count = key("embedding_length", 4096)
     n_ff: PerLayer = key("feed_forward_length, one for all layers or one a layer", 12288)
     n_vocab: Count = key("Rows of token_embd", 151936)
