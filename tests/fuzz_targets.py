@@ -121,7 +121,7 @@ def seeds(name: str) -> list[bytes]:
     elif name == "pasted":
         found = sorted((data / "hosts").glob("*_*"))
     elif name == "header":
-        found = sorted((data / "fuzz").glob("*.gguf"))
+        found = sorted((data / "fuzz").glob("*.bin"))
     else:
         kinds = {"machines": 0, "models": 1, "ink": 2, "runs": 5, "checks": 8}
         paths = [(k, p) for k in kinds for p in sorted(labdata.ROOT.glob(f"{k}/**/*.yml")) if "." not in p.stem.replace("0.6b", "").replace("1.7b", "")]

@@ -56,7 +56,7 @@ NAME = "name: Apple M4 MacBook Pro, 24 GB"
         (MACHINE, "os: macOS", "os: !!python/object/apply:os.system ['touch hacked']", "line 6: not valid YAML; could not determine a constructor for the tag 'tag:yaml.org,2002:python/object/apply:os.system'"),
         (MACHINE, "os: macOS", "os: !evil macOS", "line 6: not valid YAML; could not determine a constructor for the tag '!evil'"),
         (MACHINE, "os: macOS", "os: !!binary aGVsbG8=", "os: Input should be a valid string"),
-        (MACHINE, "os: macOS", "os: &a macOS\nother_values: [*a]", "line 6: not valid YAML; an alias (*name) is not used here; write the value out"),
+        (MACHINE, "os: macOS\ncores: null", "os: &a macOS\ncores: *a", "line 6: not valid YAML; an alias (*name) is not used here; write the value out"),
         (MACHINE, "os: macOS", f"os: macOS\n{BOMB}", "not valid YAML; an alias (*name) is not used here"),
         (MACHINE, "os: macOS", "os: &a [*a]", "not valid YAML; an alias (*name) is not used here"),
         (MACHINE, "os: macOS", "os: macOS\n<<: {chip: x}", "could not determine a constructor for the tag 'tag:yaml.org,2002:merge'"),
