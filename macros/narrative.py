@@ -19,7 +19,7 @@ from macros.inks import Prediction, Target
 from macros.labdata import Lab, LabError
 from macros.records import Result, Run
 from macros.subjects import MachineView, ModelView
-from macros.values import Value, as_typed, decimals_for, percent, verdict_html
+from macros.values import Value, as_typed, decimals_for, inert, percent, verdict_html
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class InkedText:
     high: Value | None = None
 
     def __html__(self) -> str:
-        return Markup('<a class="v predicted" href="{}" title="{}">{}</a>').format(self.href, self.how, self.text)
+        return Markup('<a class="v predicted" href="{}" title="{}">{}</a>').format(self.href, inert(self.how), self.text)
 
     def __str__(self) -> str:
         return self.__html__()

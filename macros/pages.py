@@ -90,7 +90,7 @@ def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
     run, result = hit
     card = book.lab.models[result.model]
     if not rows.explained(book.lab, run, result):
-        return f"Here {promise} {roof} of memory bandwidth. {escape(card.name)} decodes at {book.rate_of(run, result)}; what it should do is not computed for it."
+        return f"Here {promise} {roof} of memory bandwidth. {inert(card.name)} decodes at {book.rate_of(run, result)}; what it should do is not computed for it."
     m = compare.rate(result)
     assert m is not None
     ceiling = predict.decode_ceiling_tok_s(machine, card)
@@ -98,7 +98,7 @@ def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
     share = percent(m.mean / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
     top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
     weights = " (synthetic weights)" if card.weights == "synthetic" else ""
-    return (f"Here {promise} {roof}, so {escape(_short(card.name))}{weights} may decode at {top} at most. "
+    return (f"Here {promise} {roof}, so {inert(_short(card.name))}{weights} may decode at {top} at most. "
             f"It decodes at {value}: {share} of the memory roof.")
 
 
@@ -116,7 +116,7 @@ def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
     for row in noted.to_dict("records"):
         depth = f" at depth {number(row['depth_tokens'], 0)}" if row["depth_tokens"] else ""
         words.append(f"{row['test']}{depth}, {row['model']}: {row['note']} (run {row['run']}).")
-    return [f'<p class="note">{escape(w)}</p>' for w in words]
+    return [f'<p class="note">{inert(w)}</p>' for w in words]
 
 
 def specs_table(book: Book, machine: Machine) -> str:
@@ -152,7 +152,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
     parts = [
         f"## Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'} {{#ink{tail}}}",
         str(exhibits.seal(book, ink, runs)),
-        exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)} ({tally_words(scores)})"),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
     ]
     if any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
@@ -184,7 +184,7 @@ def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
     law = "the KV cache's bytes" if test.startswith("tg") else "attention's FLOPs"
     kept = last["measured_tok_s"] / frame.iloc[0]["measured_tok_s"]
     caption = (
-        f"{what} rate against context depth, {escape(book.lab.models[model].name)}. "
+        f"{what} rate against context depth, {inert(book.lab.models[model].name)}. "
         f"At {number(last['depth_tokens'], 0)} tokens {percent(kept, how='rate at depth / rate at 0', decimals=0)} "
         f"of the rate at depth 0 is left; {law} alone, anchored at depth 0, put it {_side(last['gap'])}."
     )

@@ -149,7 +149,8 @@ class Value:
 
     def __html__(self) -> str:
         data = f'<data value="{self.n!r}"'
-        title = f' title="{escape(self.how)}"' if self.how else ""
+        # Markdown looks into attributes too: a link in a source's title would end this one
+        title = f' title="{inert(self.how)}"' if self.how else ""
         if self.href:
             return f'<a class="v {self.kind}" href="{escape(self.href)}"{title}>{data}>{escape(self.text)}</data></a>'
         return f'{data} class="v {self.kind}"{title}>{escape(self.text)}</data>'

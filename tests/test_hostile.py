@@ -180,20 +180,33 @@ def test_no_cell_of_words_is_a_formula(cell: str):
 
 
 EVIL = "a</title><script>alert(1)</script><svg onload=alert(2)> \"q' [[ 1/0 ]] [% raise %] {{ 1/0 }} [b](javascript:c) ![d](http://e.f/g.png) **h** =1+1 <!-- "
-TEXTS = re.compile(r"(?m)^( *(?:- )?(?:name|chip|os|title|note|quantity|as_written|because|written_note|quant|backend|experiment|setting|cpu|command|engine|a|b): )(?!\[)(.+)$")
+FREE = {"name", "os", "title", "note", "notes", "kernel", "cpu", "board", "power", "gpus", "command", "engine", "engine_version", "version", "backend", "setting", "a", "b"}
+
+
+def evil(value, key: str = ""):
+    """A document's content with every text that is free exchanged."""
+    if isinstance(value, dict):
+        return {k: evil(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [evil(v, key) for v in value]
+    return EVIL if isinstance(value, str) and key in FREE else value
 
 
 def test_a_lab_of_evil_words_and_extreme_numbers_builds_and_nothing_of_it_runs(project: Path):
-    """Every text that is free is markup, script, macro and formula; numbers are the largest and smallest the lab takes."""
-    for path in (project / "labdata").rglob("*.yml"):
-        if path.parent.name in ("ink", "schema", "raw") or path.name.endswith(".seal.yml") or "chips" in path.parts or path.name == "gguf_files.yml":
-            continue
-        text = TEXTS.sub(lambda m: f"{m[1]}'{EVIL.replace(chr(39), chr(39) * 2)}'" if len(m[2]) < 200 else m[0], path.read_text(encoding="utf-8"))
-        path.write_text(text, encoding="utf-8")
-        if path.parent.parent.name == "runs":
+    """Every text that is free is markup, script, macro and formula; two roofs are the smallest and the largest there are."""
+    lab = labdata.load(project / "labdata")
+    runs = {f"runs/{name}": run for name, run in lab.runs.items()}
+    for name, found in {**{f"machines/{n}": m for n, m in lab.machines.items()}, **{f"models/{n}": m for n, m in lab.models.items()},
+                        **{f"checks/{n}": c for n, c in lab.checks.items()}, **runs}.items():  # fmt: skip
+        path = project / f"labdata/{name}.yml"
+        content = evil(found.model_dump(by_alias=True, exclude_unset=True))
+        if name.startswith("machines/amd"):
+            content["chip"] = EVIL  # the M4's is looked up by the accuracy page
+        labdata.write(path, type(found).model_validate(content))
+        if name in runs:
             reseal(path)
-    put(project / "labdata", MACHINE, "value: 120", "value: 1.0e-18")
-    put(project / "labdata", "machines/amd-epyc-2-cores-24-gb.yml", "value: 31.93", "value: 1.0e+18")
+    put(project / "labdata", MACHINE, "value: 120.0", "value: 1.0e-18")
+    put(project / "labdata", "machines/amd-epyc-2-cores-24-gb.yml", "value: 31.93", "value: 1.0e+18")  # GB/s
     done = run_module(project, "mkdocs", "build", "-q")
     assert done.returncode == 0, done.stderr
     for path in (project / "site").rglob("*.html"):
