@@ -36,7 +36,7 @@ SEED = 20261130
 TINY = Shape("qwen3", 1, 256, 256, 256, 4, 2, 64, tied=True)
 LOG = ROOT / "tests/data/logs/md_2025_vulkan_7900xtx_three_tables_noise.txt"  # three sittings: a machine, three models, three runs, the raw text
 HANGS_S = 900
-RAN = re.compile(r"^Recorded in ", re.M)
+RAN, TOLD = re.compile(r"^Recorded in ", re.M), re.compile(r"^\d+/\d+  ", re.M)  # what a bench says of its end, and of a finished test
 
 
 @dataclass
@@ -141,11 +141,11 @@ def kills_of_bench(b: Bench, times: int, count: Count) -> None:
             if lab is None:
                 break
             now = finished(lab)
-            told = len(re.findall(r"tok/s", out.partition("Inked before measuring")[2] if "Inked" in out else out))
-            gone = kept(seen, now) + sum(b.files("ink").get(name) != digest for name, digest in inks.items())
+            told = len(TOLD.findall(out)) - len(now.keys() - seen.keys())  # finished, said so, and not on disk
+            gone = kept(seen, now) + max(0, told) + sum(b.files("ink").get(name) != digest for name, digest in inks.items())
             if gone:
                 count.lost += gone
-                count.note(f"{gone} gone; the bench had said {told} rates")
+                count.note(f"{gone} gone, {told} of them said to be finished")
             seen, inks = now, b.files("ink")
             if not hit:
                 break
