@@ -90,7 +90,7 @@ def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
     for row in noted.to_dict("records"):
         depth = f" at depth {number(row['depth_tokens'], 0)}" if row["depth_tokens"] else ""
         words.append(f"{row['test']}{depth}, {row['model']}: {row['note']} (run {row['run']}).")
-    return [f'<p class="note">{escape(w)}</p>' for w in words]
+    return [f'<p class="note">{inert(w)}</p>' for w in words]
 
 
 def specs_table(book: Book, machine: Machine) -> str:
@@ -126,7 +126,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
     parts = [
         f"## Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'} {{#ink{tail}}}",
         str(exhibits.seal(book, ink, runs)),
-        exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)} ({tally_words(scores)})"),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
     ]
     if any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
@@ -158,7 +158,7 @@ def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
     law = "the KV cache's bytes" if test.startswith("tg") else "attention's FLOPs"
     kept = last["measured_tok_s"] / frame.iloc[0]["measured_tok_s"]
     caption = (
-        f"{what} rate against context depth, {escape(book.lab.models[model].name)}. "
+        f"{what} rate against context depth, {inert(book.lab.models[model].name)}. "
         f"At {number(last['depth_tokens'], 0)} tokens {percent(kept, how='rate at depth / rate at 0', decimals=0)} "
         f"of the rate at depth 0 is left; {law} alone, anchored at depth 0, put it {_side(last['gap'])}."
     )

@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "javascript", "javascript_code"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "guard", "versions", "javascript", "javascript_code"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -27,7 +27,8 @@ LAYERS = [
     {"seals"},
     {"cards", "hardware", "inks", "plans"},
     {"records", "seen"},
-    {"latency"},
+    {"latency", "trials"},
+    {"files"},
     {"proof", "references"},
     {"labdata"},
     {"chip_names"},
@@ -59,7 +60,7 @@ ONLY = {  # package -> modules that may import it
     "mkdocs": {"macros/__init__", "macros/hooks", "macros/rendering"},
     "altair": {f"macros/{name}" for name in ("charts", "chart_kit", "chart_depth", "chart_rows", "chart_log", "chart_spread")},
     "vl_convert": {"macros/charts"},
-    "yaml": {"macros/labdata"},
+    "yaml": {"macros/files"},
     "llama_cpp": {"bench/llama", "bench/llama_text"},
     "scipy": {"macros/fit"},
     "sklearn": {"macros/spread"},
