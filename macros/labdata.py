@@ -98,16 +98,20 @@ def read_yaml(path: Path) -> Any:
         raise LabError([f"{path}: file: cannot be read; {error}"]) from None
 
 
-def write(path: Path, document: BaseModel) -> None:
-    """A document as YAML, atomically: a reader sees the old file or the new one, never half. Ink and runs get their seal."""
+def text(path: Path, document: BaseModel) -> str:
+    """A document as the YAML that belongs at a place in labdata/, unsealed."""
     kind = type(document).__name__.lower()
     up = "../../" if path.parent.parent.name == "runs" else "../"
     head = f"# yaml-language-server: $schema={up}schema/{kind}.schema.json\n"
     data = document.model_dump(by_alias=True, exclude_unset=True)
     data["sources"] = data.pop("sources", {})  # last: a reader wants the values first
-    body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    text = head + body
-    write_text(path, seals.close(text) if isinstance(document, (Ink, Run)) else text)
+    return head + yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def write(path: Path, document: BaseModel) -> None:
+    """A document as YAML, atomically: a reader sees the old file or the new one, never half. Ink and runs get their seal."""
+    body = text(path, document)
+    write_text(path, seals.close(body) if isinstance(document, (Ink, Run)) else body)
 
 
 def write_text(path: Path, text: str) -> None:
