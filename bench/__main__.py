@@ -91,6 +91,10 @@ def _desk(command: str, args: dict) -> int:
             args |= {"profile": f"day{int(env['N'])}"}
             env |= {"INK": "", "TITLE": f"Day {int(env['N'])}: {env['TITLE']}"}
             print(f"To write the ink anew, or for another machine: make ink PROFILE={args['profile']} MACHINE=…")
+        for name in desk.finish_closing():
+            print(f"Sealed before, and cut off then: labdata/ink/{name}.yml; its open file is gone now.")
+            if env.get("CLOSE", "") not in ("", "0"):
+                return 0
         ink.run(options.read(args, shapes=prepare.shapes(labdata.load())), env, print)
         return 0
     act = desk.withdraw if command == "withdraw" else desk.seal_later
@@ -272,7 +276,12 @@ def _begin_or_continue(options, machine, tests, instrument, schedule, cards, hos
     print(f"Inked before measuring: labdata/ink/{ink.name}")
     for p in labdata.load().inks[ink.stem].predictions:
         print(f"  {p.quantity}: {'≤ ' if p.kind == 'ceiling' else ''}{p.as_written}")
-    return session.begin(stamp, wanted, host, ink, notes)
+    try:
+        return session.begin(stamp, wanted, host, ink, notes)
+    except OSError:
+        if not written:
+            ink.unlink(missing_ok=True)  # no run was begun on it, so it would wait for ever
+        raise
 
 
 def _weights_progress(card: Model):

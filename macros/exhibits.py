@@ -26,11 +26,23 @@ NOT_MEASURED = "not measured"
 
 
 def publish(book: Book, id: str, frame: pd.DataFrame) -> str:
-    """Keep a CSV for the build to write, and link to it."""
+    """Keep a CSV for the build to write, and link to it. No cell of words begins as a spreadsheet's formula does."""
     page = book.here.strip("/").replace("/", "-") or "index"
     address = f"data/{page}-{id}.csv"
-    book.files[address] = frame.to_csv(index=False, lineterminator="\n")
+    words = frame.select_dtypes(exclude=["number", "bool"])
+    book.files[address] = frame.assign(**{c: words[c].map(_not_a_formula) for c in words}).to_csv(index=False, lineterminator="\n")
     return book.link(address)
+
+
+def _not_a_formula(cell: object) -> object:
+    """A cell's words, with an apostrophe before what a spreadsheet would run.
+
+    Source: OWASP, CSV injection.
+
+    >>> _not_a_formula("=HYPERLINK(1)"), _not_a_formula("a = b"), _not_a_formula(-3.5)
+    ("'=HYPERLINK(1)", 'a = b', -3.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")) else cell
 
 
 def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame: pd.DataFrame, caption: str) -> str:

@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices"},
+    {"units", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "guard", "versions"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -30,7 +30,8 @@ LAYERS = [
     {"seals"},
     {"cards", "hardware", "inks", "plans"},
     {"records", "seen"},
-    {"latency"},
+    {"latency", "trials"},
+    {"files"},
     {"proof", "references"},
     {"labdata"},
     {"fit", "subject_load", "diagnose"},
@@ -50,7 +51,7 @@ ONLY = {  # package -> modules that may import it
     "mkdocs": {"macros/__init__", "macros/hooks"},
     "altair": {"macros/charts", "macros/chart_layout"},
     "vl_convert": {"macros/charts"},
-    "yaml": {"macros/labdata"},
+    "yaml": {"macros/files"},
     "llama_cpp": {"bench/llama", "bench/llama_text"},
     "scipy": {"macros/fit"},
     "sklearn": {"macros/spread"},
