@@ -115,7 +115,12 @@ def read_text(path: Path) -> str:
         raise Refused("file: neither a file nor a folder; got a device, a pipe or a socket")
     if about.st_size > MAX_YAML_BYTES:
         raise Refused(too_large(about.st_size, MAX_YAML_BYTES))
-    text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
+    return plain(path.read_bytes())
+
+
+def plain(data: bytes) -> str:
+    """Bytes of a YAML file as its text; raises what `read_text` does of them."""
+    text = data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if sign := HIDDEN.search(text):
         line = text.count("\n", 0, sign.start()) + 1
         raise Refused(f"line {line}: a character nobody sees, or that turns the text around; got U+{ord(sign[0]):04X}; delete it")

@@ -32,7 +32,7 @@ LAYERS = [
     {"records", "seen"},
     {"latency", "trials"},
     {"files"},
-    {"proof", "references"},
+    {"proof", "references", "snapshot"},
     {"labdata"},
     {"fit", "subject_load", "diagnose"},
     {"predict_cli"},
