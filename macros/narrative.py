@@ -45,6 +45,7 @@ class Book:
         firsts: what git remembers of ink and runs (`macros.history`)
         open_parts: parts still to be written, all pages
         source: the page's file below docs/
+        sentences: a machine's one sentence, once its page was rendered
     """
 
     lab: Lab
@@ -55,6 +56,7 @@ class Book:
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
     source: str = ""
+    sentences: dict[str, str] = field(default_factory=dict)
     _checked: dict[str, list[dict]] = field(default_factory=dict)
 
     def turn_to(self, here: str, source: str = "") -> None:
