@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from macros import guard, proof, references, seals, snapshot, versions
 from macros.cards import Machine, Model
+from macros.costs import Costs
 from macros.fields import Source
 from macros.files import LabError, dump, from_text, read_yaml, write_bytes, write_text
 from macros.hardware import Chip, Chips
@@ -82,6 +83,7 @@ class Lab:
     checks: dict[str, Check] = field(default_factory=dict)
     latencies: dict[str, Latency] = field(default_factory=dict)
     trials: dict[str, Trials] = field(default_factory=dict)
+    costs: dict[str, Costs] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
     gguf_files: GgufFiles | None = None
@@ -222,7 +224,7 @@ def load(root: Path = ROOT) -> Lab:
     later: Any = snapshot.Shelf()  # seals beside their files, by the file's place
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
     found: dict[str, Any] = {
-        k: snapshot.Shelf() for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies", "trials")
+        k: snapshot.Shelf() for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies", "trials", "costs")
     }
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
@@ -264,8 +266,9 @@ def load(root: Path = ROOT) -> Lab:
             read(kind, path, folder, path.stem)
     for path in sorted(root.glob("latency/*.yml")):
         read(Latency, path, "latencies", path.stem)
-    for path in sorted(root.glob("trials/*.yml")):
-        read(Trials, path, "trials", path.stem)
+    for folder, kind in (("trials", Trials), ("costs", Costs)):
+        for path in sorted(root.glob(f"{folder}/*.yml")):
+            read(kind, path, folder, path.stem)
     beside = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
     files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
     for path, stem, word in sorted(files, key=lambda f: f[2] != "seal"):  # seals first: what they seal is checked by them

@@ -30,7 +30,7 @@ LAYERS = [
     {"seals"},
     {"cards", "hardware", "inks", "plans"},
     {"records", "seen"},
-    {"latency", "trials"},
+    {"costs", "latency", "trials"},
     {"files"},
     {"proof", "references", "snapshot"},
     {"labdata"},
