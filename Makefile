@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE
+	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -108,7 +108,7 @@ test: ## run the whole test suite
 	@$(SETUP) test
 	@$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-perf: ## time what must stay quick: an import and predictions of 10,000 rows, one prediction, one fit
+perf: ## time and memory of load, check, build, import and predictions on generated labs: SIZES=20,200,1000 RECORD=1
 	@$(SETUP) test
 	@$(RUN) -m tests.perf
 

@@ -166,8 +166,8 @@ def define_env(env: Any) -> None:
         return pages.machine_page(book, name)
 
     @env.macro
-    def machine_index() -> str:
-        return pages.machine_index(book)
+    def machine_index(page: int = 1) -> str:
+        return pages.machine_index(book, page)
 
     @env.macro
     def machine_cards(most: int = 4) -> str:

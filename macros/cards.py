@@ -137,11 +137,13 @@ class Model(Document):
     def table(self) -> list[work.Tensor]:
         """The tensor table: from the header where one was read, else llama.cpp's recipe."""
         if self.tensors is None:
-            return work.recipe(self.dims, self.quant)
+            return list(_recipe(self.dims, self.quant)[0])
         return [work.Tensor(t.name, tuple(t.shape), t.type, t.count) for t in self.tensors]
 
     def structure(self) -> work.Structure:
         """What a step touches; approximate where the table is llama.cpp's recipe, not a header's."""
+        if self.tensors is None:
+            return _recipe_structure(self.dims, self.quant)
         return _structure(self.dims, tuple(self.table()))
 
     @property
@@ -151,11 +153,31 @@ class Model(Document):
 
     def file_bytes(self) -> float:
         """Size of the weights [B]: as published, else the sum of the tensor table."""
-        return self.file_size.si if self.file_size else float(work.total_bytes(self.table()))
+        return self.file_size.si if self.file_size else self._sums()[0]
 
     def param_count(self) -> float:
         """Parameters: as published, else the sum of the tensor table."""
-        return self.params.si if self.params else float(work.total_params(self.table()))
+        return self.params.si if self.params else self._sums()[1]
+
+    def _sums(self) -> tuple[float, float]:
+        """Bytes and parameters of the tensor table."""
+        return _sums(tuple(self.table())) if self.tensors else _recipe(self.dims, self.quant)[1]
+
+
+def _sums(table: tuple[work.Tensor, ...]) -> tuple[float, float]:
+    return float(work.total_bytes(table)), float(work.total_params(table))
+
+
+# A page asks a model for its table some hundred times, and hundreds of machines run the same few models.
+@lru_cache(maxsize=256)
+def _recipe(dims: work.Shape, quant: str) -> tuple[tuple[work.Tensor, ...], tuple[float, float]]:
+    table = tuple(work.recipe(dims, quant))
+    return table, _sums(table)
+
+
+@lru_cache(maxsize=256)
+def _recipe_structure(dims: work.Shape, quant: str) -> work.Structure:
+    return work.structure(dims, _recipe(dims, quant)[0])
 
 
 @lru_cache(maxsize=256)

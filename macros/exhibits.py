@@ -8,7 +8,7 @@ import json
 import pandas as pd
 from markupsafe import Markup
 
-from macros import anchors, chart_cache, chart_svg, compare, labdata, notes, rows, seals, tables
+from macros import anchors, chart_cache, chart_svg, compare, guard, labdata, notes, rows, seals, tables
 from macros.compare import Score
 from macros.latency import Latency
 from macros.inked import InkedText, inked_value
@@ -30,7 +30,7 @@ NOT_MEASURED = "not measured"
 def publish(book: Book, id: str, frame: pd.DataFrame) -> str:
     """Keep a CSV for the build to write, and link to it. No cell of words begins as a spreadsheet's formula does."""
     words = frame.select_dtypes(exclude=["number", "bool"])
-    safe = frame.assign(**{c: words[c].map(_not_a_formula) for c in words})
+    safe = frame.assign(**{c: words[c].map(guard.not_a_formula) for c in words})
     return _keep(book, f"{id}.csv", safe.to_csv(index=False, lineterminator="\n"))
 
 
@@ -40,17 +40,6 @@ def _keep(book: Book, name: str, text: str) -> str:
     address = f"data/{page}-{name}"
     book.files[address] = text
     return book.link(address)
-
-
-def _not_a_formula(cell: object) -> object:
-    """A cell's words, with an apostrophe before what a spreadsheet would run.
-
-    Source: OWASP, CSV injection.
-
-    >>> _not_a_formula("=HYPERLINK(1)"), _not_a_formula("a = b"), _not_a_formula(-3.5)
-    ("'=HYPERLINK(1)", 'a = b', -3.5)
-    """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")) else cell
 
 
 def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame: pd.DataFrame, caption: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel
 
-from macros import cards, compare, hardware, inks, labdata, latency, records, rows, seals, seen
+from macros import cards, compare, guard, hardware, inks, labdata, latency, records, rows, seals, seen
 from macros.fields import Source
 from macros.labdata import Lab
 
@@ -297,7 +297,7 @@ def to_csv(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([c.name for c in table.columns])
-    writer.writerows([cell(row[c.name]) for c in table.columns] for row in table.rows)
+    writer.writerows([cell(guard.not_a_formula(row[c.name])) for c in table.columns] for row in table.rows)
     return out.getvalue()
 
 

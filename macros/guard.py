@@ -115,7 +115,12 @@ def read_text(path: Path) -> str:
         raise Refused("file: neither a file nor a folder; got a device, a pipe or a socket")
     if about.st_size > MAX_YAML_BYTES:
         raise Refused(too_large(about.st_size, MAX_YAML_BYTES))
-    text = path.read_text(encoding="utf-8").removeprefix("\ufeff")
+    return plain(path.read_bytes())
+
+
+def plain(data: bytes) -> str:
+    """Bytes of a YAML file as its text; raises what `read_text` does of them."""
+    text = data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if sign := HIDDEN.search(text):
         line = text.count("\n", 0, sign.start()) + 1
         raise Refused(f"line {line}: a character nobody sees, or that turns the text around; got U+{ord(sign[0]):04X}; delete it")
@@ -158,3 +163,14 @@ def inside(root: Path, path: Path) -> bool:
         return path.resolve() == root.resolve() / path.relative_to(root) and path.stat().st_size <= MAX_OTHER_BYTES
     except OSError:
         return False
+
+
+def not_a_formula(cell: object) -> object:
+    """A cell's words, with an apostrophe before what a spreadsheet would run.
+
+    Source: OWASP, CSV injection.
+
+    >>> not_a_formula("=HYPERLINK(1)"), not_a_formula("a = b"), not_a_formula(-3.5)
+    ("'=HYPERLINK(1)", 'a = b', -3.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")) else cell

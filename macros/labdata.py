@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from macros import guard, proof, references, seals, versions
+from macros import guard, proof, references, seals, snapshot, versions
 from macros.cards import Machine, Model
+from macros.costs import Costs
 from macros.fields import Source
 from macros.files import LabError, dump, from_text, read_yaml, write_bytes, write_text
 from macros.hardware import Chip, Chips
@@ -34,12 +37,11 @@ ROOT = Path(__file__).resolve().parent.parent / "labdata"
 MAX_SAID = 50  # problems of one file that are said one by one
 
 
-def write(path: Path, document: BaseModel) -> None:
-    """A document as YAML, atomically: a reader sees the old file or the new one, never half. Ink and runs get their seal.
+def text(path: Path, document: BaseModel) -> str:
+    """A document as the YAML that belongs at a place in labdata/, unsealed.
 
     Raises:
-        LabError: a text in it that could not be read back (`macros.guard`); nothing is written.
-        OSError: it cannot be written.
+        LabError: a text in it that could not be read back (`macros.guard`).
     """
     kind = type(document).__name__.lower()
     up = "../../" if path.parent.parent.name == "runs" else "../"
@@ -48,8 +50,18 @@ def write(path: Path, document: BaseModel) -> None:
     data["sources"] = data.pop("sources", {})  # last: a reader wants the values first
     if unfit := [f"{path}: {problem}" for problem in guard.unfit(data)]:
         raise LabError(unfit)
-    text = head + dump(data)
-    write_text(path, seals.close(text) if isinstance(document, (Ink, Run)) else text)
+    return head + dump(data)
+
+
+def write(path: Path, document: BaseModel) -> None:
+    """A document as YAML, atomically: a reader sees the old file or the new one, never half. Ink and runs get their seal.
+
+    Raises:
+        LabError: a text in it that could not be read back (`macros.guard`); nothing is written.
+        OSError: it cannot be written.
+    """
+    body = text(path, document)
+    write_text(path, seals.close(body) if isinstance(document, (Ink, Run)) else body)
 
 
 @dataclass(frozen=True)
@@ -61,15 +73,17 @@ class Lab:
 
     machines: dict[str, Machine] = field(default_factory=dict)
     models: dict[str, Model] = field(default_factory=dict)
-    inks: dict[str, Ink] = field(default_factory=dict)
+    inks: Mapping[str, Ink] = field(default_factory=dict)
     errata: dict[str, Errata] = field(default_factory=dict)
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    ink_of: dict[str, str] = field(default_factory=dict)  # of each run that has one; filled while the runs are checked
     open_inks: dict[str, OpenInk] = field(default_factory=dict)
     seals: dict[str, Seal] = field(default_factory=dict)
     withdrawn: dict[str, Withdrawal] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     latencies: dict[str, Latency] = field(default_factory=dict)
     trials: dict[str, Trials] = field(default_factory=dict)
+    costs: dict[str, Costs] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
     gguf_files: GgufFiles | None = None
@@ -109,29 +123,41 @@ class Lab:
             raise LabError([f"labdata/ink/{ink}.yml: predictions: unknown name; got {name!r}; known: {', '.join(known)}"])
         return known[name]
 
+    @cached_property
+    def _names_of(self) -> dict[str, list[str]]:
+        """The names of each machine's runs: a run lies in its machine's folder."""
+        found: dict[str, list[str]] = {}
+        for name in self.runs:
+            found.setdefault(name.split("/")[0], []).append(name)
+        return found
+
     def runs_of(self, machine: str) -> list[Run]:
         """A machine's runs, oldest first; undated ones in order of name. A withdrawn run is left out."""
-        mine = [r for name, r in self.runs.items() if r.machine == machine and f"runs/{name}" not in self.withdrawn]
+        mine = [self.runs[name] for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
         return sorted(mine, key=lambda r: (r.started_at.isoformat() if r.started_at else "", r.id))
 
     def withdrawn_runs(self, machine: str) -> list[Run]:
         """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
-        return [r for name, r in sorted(self.runs.items()) if r.machine == machine and f"runs/{name}" in self.withdrawn]
+        return [self.runs[name] for name in sorted(self._names_of.get(machine, [])) if f"runs/{name}" in self.withdrawn]
 
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
         self.get("inks", ink)
-        return [r for m in self.machines for r in self.runs_of(m) if r.ink and r.ink.id == ink]
+        on = {name.split("/")[0] for name, i in self.ink_of.items() if i == ink}
+        return [r for m in self.machines if m in on for r in self.runs_of(m) if r.ink and r.ink.id == ink]
 
 
-def parse(kind: type[BaseModel], path: Path, shown: str) -> Any:
+def parse(kind: type[BaseModel], path: Path, shown: str, data: bytes | None = None) -> Any:
     """One file as its model; problems carry the file as `shown` and the dotted key.
+
+    Args:
+        data: its bytes, where they were read before
 
     Raises:
         LabError: every problem in this file.
     """
     try:
-        return kind.model_validate(versions.upgrade(kind.__name__, read_yaml(path)))
+        return kind.model_validate(versions.upgrade(kind.__name__, read_yaml(path, data)))
     except LabError as error:
         raise LabError([p.replace(str(path), shown) for p in error.problems]) from None
     except ValueError as error:
@@ -170,21 +196,6 @@ def _line(kind: type[BaseModel], shown: str, error: Any) -> str:
     return text
 
 
-_parsed: dict[Path, tuple[tuple[int, int], Any]] = {}  # path -> ((mtime, size), document)
-
-
-def _cached(kind: type[BaseModel], path: Path, shown: str) -> Any:
-    """`parse`, skipped while the file is unchanged: `mkdocs serve` builds again in one process."""
-    try:
-        stat = path.stat()
-    except OSError as error:  # a link that leads nowhere
-        raise LabError([f"{shown}: file: cannot be read; {error.strerror}"]) from None
-    stamp = (stat.st_mtime_ns, stat.st_size)
-    if path not in _parsed or _parsed[path][0] != stamp:
-        _parsed[path] = (stamp, parse(kind, path, shown))
-    return _parsed[path][1]
-
-
 def _split(path: Path) -> tuple[str, str]:
     """A file's name and the word that says what it is beside: ("day-01", "errata"), ("day-01", "")."""
     stem, _, word = path.stem.rpartition(".")
@@ -208,10 +219,12 @@ def load(root: Path = ROOT) -> Lab:
     strange = guard.tree(root)
     problems += [f"{_shown(p, root)}: {why}" for p, why in sorted(strange.items())]
     problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
-    later: dict[str, Any] = {}  # seals beside their files, by the file's place
+    kept = snapshot.of(root)
+    used: set[bytes] = set()
+    later: Any = snapshot.Shelf()  # seals beside their files, by the file's place
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
-    found: dict[str, dict[str, Any]] = {
-        k: {} for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies", "trials")
+    found: dict[str, Any] = {
+        k: snapshot.Shelf() for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies", "trials", "costs")
     }
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
@@ -219,29 +232,43 @@ def load(root: Path = ROOT) -> Lab:
         if path in strange or path.parent in strange:  # said above, and never opened
             broken.add(name)
             return
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            problems.append(f"{shown}: file: cannot be read; {error.strerror}")
+            broken.add(name)
+            return
         if kind in (Ink, Run):
             later_seal = later.get(f"{'ink' if kind is Ink else 'runs'}/{name}")
-            wrong = seals.problem(path, shown, later_seal and later_seal.sha256)
+            wrong = seals.problem(data, shown, later_seal and later_seal.sha256)
             problems.extend([wrong] if wrong else [])
+        key = kept.key(kind, path.name, data)
+        used.add(key)
+        into_table = later if kind is Seal else found[into]
+        if kept.whole(key, root / "raw"):
+            into_table[name] = snapshot.Kept(kept, kind, key)
+            return
         try:
-            document = _cached(kind, path, shown)
+            document = parse(kind, path, shown, data)
         except LabError as error:
             problems.extend(error.problems)
             broken.add(name)
             return
-        (later if kind is Seal else found[into])[name] = document
         stem = re.sub(r"(\.open)?\.yml$", "", path.name)
+        own = references.unsourced(document, shown, root)
         if hasattr(document, "id") and document.id != stem:
-            problems.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
-        problems.extend(references.unsourced(document, shown, root))
+            own.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
+        problems.extend(own)
+        into_table[name] = snapshot.Kept(kept, kind, key) if not own and kept.put(key, document) else document
 
     for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
         for path in sorted(root.glob(f"{folder}/*.yml")):
             read(kind, path, folder, path.stem)
     for path in sorted(root.glob("latency/*.yml")):
         read(Latency, path, "latencies", path.stem)
-    for path in sorted(root.glob("trials/*.yml")):
-        read(Trials, path, "trials", path.stem)
+    for folder, kind in (("trials", Trials), ("costs", Costs)):
+        for path in sorted(root.glob(f"{folder}/*.yml")):
+            read(kind, path, folder, path.stem)
     beside = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
     files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
     for path, stem, word in sorted(files, key=lambda f: f[2] != "seal"):  # seals first: what they seal is checked by them
@@ -260,6 +287,7 @@ def load(root: Path = ROOT) -> Lab:
         read(GgufFiles, root / "gguf_files.yml", "files", "gguf_files")
     tables, gguf_files = found.pop("chips"), found.pop("files").get("gguf_files")
     problems += references.chips_given_twice(tables)
+    kept.done(used)
     lab = Lab(**found, seals=later, gguf_files=gguf_files, chips=[c for table in tables.values() for c in table.chips],
               chip_sources={name: source for table in tables.values() for name, source in table.sources.items()})
     problems += references.problems(lab, root, broken) + proof.problems(lab, broken)

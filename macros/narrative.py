@@ -60,6 +60,7 @@ class Book:
         source: the page's file below docs/
         said: every Value a page's prose printed, by page and text: what a post of it may say
         series_days: how many days the series has; None: it has no end yet
+        sentences: a machine's one sentence, once its page was rendered
     """
 
     lab: Lab
@@ -72,6 +73,7 @@ class Book:
     source: str = ""
     said: dict[str, dict[str, Value]] = field(default_factory=dict)
     series_days: int | None = None
+    sentences: dict[str, str] = field(default_factory=dict)
     _checked: dict[str, list[dict]] = field(default_factory=dict)
     _tables: list[export.Table] = field(default_factory=list)
 

@@ -19,7 +19,22 @@ from macros.values import Value, inert, number, percent
 def stub(machine: Machine) -> str:
     """Markdown of a machine's page: a front matter and one macro, rendered like any page."""
     title = json.dumps(machine.name, ensure_ascii=False)  # JSON's strings are YAML's
-    return f'---\ntitle: {title}\ntoc: true\n---\n\n[[ machine_page("{machine.id}") ]]\n'
+    # Not in the search's index, which would outgrow every page with a thousand of these: `search_entry` is.
+    return f'---\ntitle: {title}\ntoc: true\nsearch: {{exclude: true}}\n---\n\n[[ machine_page("{machine.id}") ]]\n'
+
+
+def index_pages(lab: Lab) -> dict[str, str]:
+    """The list of machines past its first page, which docs/ has: address below docs/ and Markdown of each."""
+    numbers = range(2, -(-len(lab.machines) // A_PAGE) + 1)
+    head = "---\ntitle: Machines, page {0}\nsearch: {{exclude: true}}\n---\n# Machines, page {0}\n\n[[ machine_index({0}) ]]\n"
+    return {f"machines/page/{n}.md": head.format(n) for n in numbers}
+
+
+def search_entry(book: Book, name: str) -> dict[str, str]:
+    """What the search finds a machine by: its name and its one sentence."""
+    machine = book.lab.machines[name]
+    words = Markup(book.sentences.get(name, "")).striptags()
+    return {"location": f"machines/{name}/", "title": str(escape(machine.name)), "text": str(escape(words))}
 
 
 def machine_page(book: Book, name: str) -> str:
@@ -27,9 +42,10 @@ def machine_page(book: Book, name: str) -> str:
     lab = book.lab
     machine = lab.get("machines", name)
     runs = lab.runs_of(name)
+    book.sentences[name] = summary.headline(book, machine, runs).html
     parts = [
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
-        f'<p class="lead">{summary.headline(book, machine, runs).html}</p>',
+        f'<p class="lead">{book.sentences[name]}</p>',
         *_warnings(lab, runs),
         '## Roofs {#specs}',
         specs_table(book, machine),
@@ -37,8 +53,11 @@ def machine_page(book: Book, name: str) -> str:
         *(f"- {inert(note)}" for note in machine.notes),
     ]
     inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
-    for i, ink in enumerate(inks):
-        parts += _ink_section(book, ink, [r for r in runs if r.ink and r.ink.id == ink], i)
+    on = {ink: [r for r in runs if r.ink and r.ink.id == ink] for ink in inks}
+    for i, ink in enumerate(inks[:WHOLE]):
+        parts += _ink_section(book, ink, on[ink], i)
+    if inks[WHOLE:]:
+        parts += ["## Earlier ink {#earlier}", _earlier(book, {ink: on[ink] for ink in inks[WHOLE:]})]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
@@ -116,6 +135,8 @@ def specs_table(book: Book, machine: Machine) -> str:
     return tables.html_table(columns, cells)
 
 
+WHOLE = 2  # newest inks shown prediction by prediction, with their charts; a reader of ten runs wants the last ones
+A_PAGE = 100  # machines on a page of their list
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
@@ -140,6 +161,17 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
         for test in sorted({r.test for r in run.results if r.depth and compare.rate(r)}, key=lambda t: t[0] != "t"):
             parts += _sweep(book, run, test, result.model, f"{test[:2]}{tail}")
     return parts
+
+
+def _earlier(book: Book, on: dict[str, list[Run]]) -> str:
+    """Older inks on one line each: the run, the score in words, and every scored prediction as CSV."""
+    cells = []
+    for ink, runs in on.items():
+        scores = compare.scores(book.lab, ink, runs)
+        csv = exhibits.publish(book, f"scores-{runs[-1].id}", rows.ink(scores))
+        links = (Markup('<a href="#run-{0}">{0}</a>').format(run.id) for run in reversed(runs))
+        cells.append({"run": Markup(", ").join(links), "score": tally_words(scores), "csv": Markup('<a class="csv" href="{}" download>CSV</a>').format(csv)})
+    return tables.html_table([Column("run", "Run"), Column("score", "Score"), Column("csv", "Predictions")], cells)
 
 
 def _deepest(runs: list[Run]) -> tuple[Run, Result] | None:
@@ -224,10 +256,11 @@ def provenance(book: Book, run: Run) -> str:
     return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
 
 
-def machine_index(book: Book) -> str:
-    """Every machine on one line each, newest baseline decode against its roof; then the models."""
+def machine_index(book: Book, page: int = 1) -> str:
+    """Machines on one line each, a hundred a page, newest baseline decode against its roof; on the first page the models too."""
     cells = []
-    for machine in sorted(book.lab.machines.values(), key=lambda m: m.name):
+    machines = sorted(book.lab.machines.values(), key=lambda m: m.name)
+    for machine in machines[(page - 1) * A_PAGE : page * A_PAGE]:
         hit = summary.best_decode(book.lab, book.lab.runs_of(machine.id))
         decode: Markup | str = exhibits.NOT_MEASURED
         share, model = "", ""
@@ -243,7 +276,15 @@ def machine_index(book: Book) -> str:
                       "roof": book.machine(machine.id).bandwidth.linked, "model": model, "decode": decode, "share": share})
     columns = [Column("machine", "Machine"), Column("roof", "Memory roof", "right"), Column("model", "Model"),
                Column("decode", "Decode", "right"), Column("share", "Of the roof", "right")]
-    return tables.html_table(columns, cells) + "\n\n## Models {#models}\n\n" + _models(book)
+    parts = [tables.html_table(columns, cells)]
+    last = -(-len(machines) // A_PAGE)
+    if last > 1:
+        links = (Markup('<a href="{}"{}>{}</a>').format(book.link(f"machines/page/{n}/" if n > 1 else "machines/"),
+                 Markup(' aria-current="page"') if n == page else "", n) for n in range(1, last + 1))  # fmt: skip
+        parts.append(Markup('<nav class="pages" aria-label="Pages of machines">{}: {}</nav>').format("Page", Markup(" ").join(links)))
+    if page == 1:
+        parts += ["## Models {#models}", _models(book)]
+    return "\n\n".join(parts)
 
 
 def machine_cards(book: Book, most: int) -> str:

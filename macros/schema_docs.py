@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, hardware, inks, labdata, latency, records, seals, seen
+from macros import cards, costs, hardware, inks, labdata, latency, records, seals, seen
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
@@ -27,6 +27,7 @@ FILES = {
     "chips/<vendor>.yml": hardware.Chips,
     "gguf_files.yml": seen.GgufFiles,
     "latency/<latency>.yml": latency.Latency,
+    "costs/<costs>.yml": costs.Costs,
 }
 INTRO = """# labdata: the facts, and nothing else
 
@@ -53,7 +54,7 @@ of others, each with its address, as gathered (`macros/corpus.py` checks every r
 through transcriptions, see `notes`); a peak that a row does not give is read in `chips/`. `fit.json` is what
 `make fit` learnt from them, with the hash of its inputs and each row's held-out prediction.
 
-The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py`, `latency.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
+The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py`, `latency.py`, `costs.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """
 
 
