@@ -192,20 +192,19 @@ def tables(lab: Lab, root: Path = labdata.ROOT) -> list[Table]:
     name = Column("key", "string", "VARCHAR", "Its key, which values name as their source")
     sources = [({"document": at, "key": k}, s) for at, by_key in cited for k, s in by_key.items()]
     made += flat("sources", "Where values come from, all documents'", Source, sources, [*key, name])
-    made += [_corpus("measurements", root), _corpus("chips", root)]
+    made.append(_corpus(root))
     return [*made, _rates(lab), _scores(lab)]
 
 
-def _corpus(name: str, root: Path) -> Table:
-    """A CSV file of the corpus, its columns as they are; one is numbers where all of it is."""
+def _corpus(root: Path) -> Table:
+    """The corpus's CSV file, its columns as they are; one is numbers where all of it is."""
     from macros import corpus
 
-    found = list(corpus.read(root / "corpus" / f"{name}.csv", ("id",)))
+    found = list(corpus.read(root / "corpus" / "measurements.csv", ("id",)))
     columns = [Column(c, *(("number", "DOUBLE") if _all_numbers(found, c) else ("string", "VARCHAR")), f"As gathered: {c}") for c in (found or [{"id": ""}])[0]]
     numbers = {c.name for c in columns if c.type == "number"}
-    abouts = {"measurements": "llama-bench results of others, each with its address, as posted", "chips": "Roofs of chips by name, with their sources"}
     rows = [{k: None if v == "" else float(v) if k in numbers else v for k, v in row.items()} for row in found]
-    return Table(f"corpus_{name}", abouts[name], ("id",), columns, rows=rows)
+    return Table("corpus_measurements", "llama-bench results of others, each with its address, as posted", ("id",), columns, rows=rows)
 
 
 def _all_numbers(found: list[dict[str, str]], column: str) -> bool:
