@@ -62,8 +62,8 @@ sys.exit(f"loaded for a prediction: {heavy}" if heavy else 0)
 """
 FIT = """
 import time
-from macros import corpus, fit
-known = fit.known_rows([r for r in corpus.measurements() if r["mem_bandwidth_gbs"]])
+from macros import calibration, corpus, fit
+known = fit.known_rows([r for r in corpus.measurements() if r["id"] in calibration.fitted()["held_out"]])
 wall, cpu = time.perf_counter(), time.process_time()
 fit.both_phases(known)
 print("took", time.perf_counter() - wall, time.process_time() - cpu)
