@@ -84,6 +84,7 @@ def test_by_keyboard_alone(read):
     page.keyboard.press("Tab")
     assert "Skip to the text" in focused(page)
     page.keyboard.press("Enter")
+    page.wait_for_url("**/#content")
     for _ in range(12):  # to the first number of the text
         page.keyboard.press("Tab")
         if page.locator(".panel").count() and "predicted" in focused(page):

@@ -23,8 +23,7 @@
 
   function place() {
     const at = owner.getClientRects()[0], box = panel.getBoundingClientRect()
-    const whole = owner.closest("math")?.getBoundingClientRect() ?? at // never over the rest of its equation
-    const below = whole.bottom + MARGIN / 2, above = whole.top - box.height - MARGIN / 2
+    const below = at.bottom + MARGIN / 2, above = at.top - box.height - MARGIN / 2
     const right = document.documentElement.clientWidth - box.width - MARGIN
     panel.style.left = `${Math.max(MARGIN, Math.min(at.left, right))}px`
     panel.style.top = `${Math.max(MARGIN, below + box.height > innerHeight && above > 0 ? above : Math.min(below, innerHeight - box.height - MARGIN))}px`
@@ -37,8 +36,7 @@
     panel.setAttribute("role", "dialog")
     owner = link
     owner.setAttribute("aria-expanded", "true")
-    // Beside the link, so that the next Tab goes into it; an equation takes no such child.
-    ;(link.closest("math") || link).after(panel)
+    link.after(panel) // beside the link, so that the next Tab goes into it
     panel.showPopover()
     fill(link)
   }
@@ -101,7 +99,7 @@
 })()
 
 /* The theme asks for the whole search index on every first visit. It waits here until somebody searches. */
-(() => {
+;(() => {
   const { open, send } = XMLHttpRequest.prototype
   XMLHttpRequest.prototype.open = function (method, address, ...rest) {
     this.waits = String(address).endsWith("/search_index.json")
