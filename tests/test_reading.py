@@ -21,7 +21,8 @@ def read(served, browser):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 850}, **how})
         opened.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(20_000)
+        page.set_default_navigation_timeout(60_000)
         page.faults = []
         page.on("pageerror", lambda error: page.faults.append(str(error)))
         page.on("console", lambda said: page.faults.append(said.text) if said.type in ("error", "warning") else None)
