@@ -17,12 +17,16 @@
     note.querySelectorAll("[id]").forEach(one => one.removeAttribute("id"))
     note.querySelectorAll(".footnote-backref").forEach(one => one.remove())
     panel.replaceChildren(...note.childNodes)
+    reach()
     panel.setAttribute("aria-label", `About ${link.textContent.trim()}`)
     place()
   }
 
+  // Passing by with Tab one need not go through every panel: its links take part once it was asked for.
+  const reach = () => panel.querySelectorAll("a").forEach(one => one.tabIndex = pinned ? 0 : -1)
+
   function place() {
-    const at = owner.getClientRects()[0], box = panel.getBoundingClientRect()
+    const at = owner.getClientRects()[0] ?? owner.getBoundingClientRect(), box = panel.getBoundingClientRect()
     const below = at.bottom + MARGIN / 2, above = at.top - box.height - MARGIN / 2
     const right = document.documentElement.clientWidth - box.width - MARGIN
     panel.style.left = `${Math.max(MARGIN, Math.min(at.left, right))}px`
@@ -60,6 +64,7 @@
     if (link === owner && pinned) { hide(); return }
     show(link)
     pinned = true
+    reach()
     panel.focus({ preventScroll: true })
   }, true)
 
