@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from macros import calibration, compare, rows, subject_load
+from macros.calibrated import Device, Load
 from macros.cards import Machine, Model
 from macros.compare import Measured
 from macros.labdata import Lab
@@ -67,7 +68,8 @@ class _Predicted:
 
     def __init__(self) -> None:
         self._work: dict[tuple[str, str], float] = {}
-        self._loads: dict[tuple[str, str], object] = {}
+        self._loads: dict[tuple[str, str], Load] = {}
+        self._devices: dict[tuple[str, str], Device] = {}
 
     def share(self, machine: Machine, card: Model, r: Result, m: Measured) -> float | None:
         roof = machine.specs.memory_bandwidth if r.n_gen else machine.specs.peak_compute
@@ -78,8 +80,11 @@ class _Predicted:
             self._work[key] = rows.token_work(card, r)[1]
         return m.mean * self._work[key] / roof.si
 
-    def rate(self, machine: Machine, card: Model, r: Result):
-        on, assumed = subject_load.device(machine, r.backend)
+    def rate(self, machine: Machine, card: Model, r: Result) -> calibration.Predicted | None:
+        where = (machine.id, r.backend)
+        if where not in self._devices:
+            self._devices[where] = subject_load.device(machine, r.backend)[0]
+        on = self._devices[where]
         if r.n_prompt and not on.flops_s:
             return None
         key = (card.id, r.test)
@@ -87,7 +92,7 @@ class _Predicted:
             phase, tokens = ("decode", r.n_gen) if r.n_gen else ("prefill", r.n_prompt)
             self._loads[key] = subject_load.load(subject_load.from_card(card), phase, tokens, 0)
         of = self._loads[key]
-        return calibration.predict(subject_load.case(of, on, assumed)) if of.head_dim else None
+        return calibration.predict(subject_load.case(of, on)) if of.head_dim else None
 
 
 def pairs(a: Sequence[Line], b: Sequence[Line]) -> list[tuple[Line, Line]]:
