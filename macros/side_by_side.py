@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -115,28 +114,3 @@ def default_pair(all_lines: Sequence[Line]) -> tuple[str, str] | None:
             if other.subject != x.subject and (other.machine == x.machine) == (other.model != x.model):
                 return other.subject, x.subject
     return None
-
-
-def packed(all_lines: Sequence[Line]) -> dict[str, list]:
-    """The lines column by column, names as numbers, rates to what a page can print: light enough to send a thousand machines.
-
-    Columns: machine, model, synthetic, test, backend, mean, sigma, n, share, ratio, inside; names: the lists those number.
-    """
-    names: dict[str, dict[str, int]] = {k: {} for k in ("machine", "model", "test", "backend")}
-
-    def index(kind: str, name: str) -> int:
-        return names[kind].setdefault(name, len(names[kind]))
-
-    columns: dict[str, list] = {k: [index(k, getattr(x, k)) for x in all_lines] for k in names}
-    columns["synthetic"] = [int(x.synthetic) for x in all_lines]
-    columns["mean"] = [_digits(x.measured.mean, 6) for x in all_lines]
-    columns["sigma"] = [None if math.isnan(x.measured.sigma) else _digits(x.measured.sigma, 4) for x in all_lines]
-    columns["n"] = [x.measured.n for x in all_lines]
-    columns["share"] = [x.share if x.share is None else _digits(x.share, 4) for x in all_lines]
-    columns["ratio"] = [x.ratio if x.ratio is None else _digits(x.ratio, 4) for x in all_lines]
-    columns["inside"] = [x.inside if x.inside is None else int(x.inside) for x in all_lines]
-    return {**columns, "names": {k: list(v) for k, v in names.items()}}  # type: ignore[dict-item]
-
-
-def _digits(x: float, n: int) -> float:
-    return float(f"{x:.{n}g}")
