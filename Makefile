@@ -90,7 +90,7 @@ test: ## run the whole test suite
 	@$(SETUP) test
 	@$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-perf: ## time what must stay quick: an import of 10,000 rows in 10 s and 500 MB
+perf: ## time what must stay quick: an import and predictions of 10,000 rows, one prediction, one fit
 	@$(SETUP) test
 	@$(RUN) -m tests.perf
 

@@ -50,9 +50,8 @@ with the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`); only a run tha
 
 `corpus/` is CSV, for it came as tables and holds hundreds of rows: `measurements.csv` are llama-bench results
 of others, each with its address, as gathered (`macros/corpus.py` checks every row; figures are as posted, some
-through transcriptions, see `notes`); `chips.csv` are the roofs of chips by name with their sources, read where a
-row or a command gives none; `fit.json` is what `make fit` learnt from them, with the hash of its inputs and
-each row's held-out prediction.
+through transcriptions, see `notes`); a peak that a row does not give is read in `chips/`. `fit.json` is what
+`make fit` learnt from them, with the hash of its inputs and each row's held-out prediction.
 
 The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py`, `latency.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """
