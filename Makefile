@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site serve host check test perf lock fit schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site serve host check test perf lighthouse lock fit schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -93,6 +93,10 @@ test: ## run the whole test suite
 perf: ## time what must stay quick: an import and predictions of 10,000 rows, one prediction, one fit
 	@$(SETUP) test
 	@$(RUN) -m tests.perf
+
+lighthouse: site ## Lighthouse over the built site, mobile and desktop; needs npx and Chromium
+	@$(SETUP) test
+	@$(RUN) -m tests.lighthouse
 
 lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(SETUP) venv

@@ -140,12 +140,23 @@ def define_env(env: Any) -> None:
         return pages.machine_index(book)
 
     @env.macro
-    def machine_cards() -> str:
-        return pages.machine_cards(book)
+    def machine_cards(most: int = 4) -> str:
+        return pages.machine_cards(book, most)
+
+    def spoken(words: str) -> str:
+        return env.env.from_string(words).render(**env.variables)
 
     @env.macro
-    def day_index() -> str:
-        return pages.day_index(book)
+    def today() -> dict | None:
+        return pages.today(book, spoken)
+
+    @env.macro
+    def today_figure(id: str) -> str:
+        return pages.today_figure(book, id, spoken)
+
+    @env.macro
+    def day_index(most: int | None = None) -> str:
+        return pages.day_index(book, most)
 
     @env.macro
     def check(name: str) -> dict:
@@ -284,7 +295,7 @@ def _days(docs: Path) -> list:
             lacking = [k for k in ("title", "question") if k not in meta]
             if lacking or not isinstance(meta["day"], int):
                 raise PluginError(f"docs/days/{path.name}: front matter: a day needs a whole number as day, title, question; got {meta['day']!r}, without {', '.join(lacking) or 'nothing else'}")
-            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/"))
+            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", meta.get("answer", ""), meta.get("figure") or {}))
     return sorted(found, key=lambda day: day.number)
 
 

@@ -43,7 +43,7 @@ LAYERS = [
     {"subjects", "inked", "side_by_side"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises"},
+    {"exhibits", "plain", "surprises", "glossary"},
     {"file_tables", "accuracy_exhibits", "page_script", "yours_page", "compare_page"},
     {"pages"},
     {"hooks", "__init__"},
