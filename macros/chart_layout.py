@@ -116,7 +116,8 @@ def beside(
                     own = _gap(left, middle, w, (x, y))
                     astray = any(_gap(left, middle, w, dot) < own + 4 for dot in others)
                     cost = ASTRAY * (_under(solid, left - 4, left + w + 4, middle, 9) + outside + 0.5 * astray) + away
-                    best = min(best, (cost, float(left), float(middle)))
+                    if cost < best[0]:  # the earlier side where two are as good
+                        best = (cost, float(left), float(middle))
         found.append((round(best[1], 1), round(best[2], 1)))
         box = [(at, best[2] + up) for at in np.linspace(best[1], best[1] + w, 30) for up in (-4, 4)]
         solid = np.vstack([solid, box])
