@@ -51,7 +51,7 @@ def place_labels(
                 hits = _under(taken, left - 5, left + w + 5, middle, LINE_HEIGHT) + _under(solid, left - 3, left + w + 3, middle, 8)
                 centre = np.array([left + w / 2, middle])
                 mine = np.hypot(*(own - centre).T).min()
-                astray = any(np.hypot(*(o - centre).T).min() < mine for o in others)
+                astray = any(np.hypot(*(o - centre).T).min() < mine - 6 for o in others)  # lines that touch share a label's place
                 cost = ASTRAY * (hits + astray) + mine + 0.05 * (plot - w - left)
                 best = min(best, (cost, float(left), float(middle)))
         if best[0] >= ASTRAY:
