@@ -44,7 +44,7 @@ LAYERS = [
     {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises", "summary"},
+    {"exhibits", "plain", "surprises", "summary", "glossary"},
     {"prose"},
     {"truth"},
     {"posts"},
