@@ -149,6 +149,8 @@ def define_env(env: Any) -> None:
     def backend_figure(ink: str, id: str, caption: str) -> str:
         return "" if book.wet(ink) else figures.backend_ratios(book, compare.scores(lab, ink), id, caption)
 
+    env.macro(figures.public_share)
+
     @env.macro
     def format_figure(entries: list, id: str, caption: str, test: str = "tg128") -> str:
         return figures.format_shares(book, [(book.run(run), book.result(run, test, 0, model)) for run, model in entries], id, caption)
