@@ -40,7 +40,7 @@ def draft(d: Draft, model: str, known: truth.Known, say: Callable[[str], None], 
             kept, all_of = kept + (new == original), all_of + 1
             paragraphs.append(new)
         text = "\n\n".join(paragraphs)
-        parts.append(part if d.place.limit and d.place.count(text) > d.place.limit else text)
+        parts.append(part if d.place.limit and d.place.count(truth.bare(text)) > d.place.limit else text)
     say(f"POLISH: {d.place.title}: {all_of - kept} of {all_of} paragraphs rephrased; the others stand as they were")
     return posts.Draft(d.place, parts, d.over)
 

@@ -43,11 +43,14 @@ def make(env: Mapping[str, str], say: Callable[[str], None]) -> None:
     Raises:
         PostError: nothing to post yet, a draft that is not true (none is written then), or too long (all are).
     """
+    model = env.get("POLISH", "").strip()
+    if model and not Path(model).is_file():
+        raise PostError(f"POLISH: no such file; got {model!r}; a GGUF file on this machine, nothing is downloaded")
     subject = _subject(env)
     found = [f"{subject.template}: {line}" for d in subject.drafts for line in truth.problems(_checkable(d), subject.known)]
     if found:
         raise PostError("\n".join(dict.fromkeys(found)))
-    made = [polish.draft(d, env["POLISH"], subject.known, say) if env.get("POLISH", "").strip() else d for d in subject.drafts]
+    made = [polish.draft(d, model, subject.known, say) if model else d for d in subject.drafts]
     made = [posts.Draft(d.place, [truth.bare(p) for p in d.parts], d.over) for d in made]
     folder = _folder(subject.summary)
     about = {k: env[k].strip() for k in ("DAY", "RUN") if env.get(k, "").strip()}
@@ -85,7 +88,7 @@ def check(env: Mapping[str, str], say: Callable[[str], None]) -> None:
     if not any(about.values()):
         about = _about(path)
     subject = _subject({**env, **about})
-    known = truth.Known(subject.summary, [truth.bare(_checkable(d)) for d in subject.drafts], subject.known.links)
+    known = truth.Known(subject.summary, [truth.bare(d.text) for d in subject.drafts], subject.known.links)
     found = [f"{name}: {line}" for line in truth.problems(text, known)]
     place = next((p for p in posts.PLACES if p.name == path.stem.removesuffix(".new")), None)
     parts = [re.sub(r"\s*$", "", p) for p in re.split(r"(?<=\d/\d)\n\n|(?<=\d/\d\d)\n\n", text)] if place and place.thread else [text.rstrip()]

@@ -155,6 +155,8 @@ def define_env(env: Any) -> None:
     def backend_figure(ink: str, id: str, caption: str) -> str:
         return "" if book.wet(ink) else figures.backend_ratios(book, compare.scores(lab, ink), id, caption)
 
+    env.macro(figures.public_share)
+
     @env.macro
     def format_figure(entries: list, id: str, caption: str, test: str = "tg128") -> str:
         return figures.format_shares(book, [(book.run(run), book.result(run, test, 0, model)) for run, model in entries], id, caption)
@@ -168,12 +170,23 @@ def define_env(env: Any) -> None:
         return pages.machine_index(book)
 
     @env.macro
-    def machine_cards() -> str:
-        return pages.machine_cards(book)
+    def machine_cards(most: int = 4) -> str:
+        return pages.machine_cards(book, most)
+
+    def spoken(words: str) -> str:
+        return env.env.from_string(words).render(**env.variables)
 
     @env.macro
-    def day_index() -> str:
-        return pages.day_index(book)
+    def today() -> dict | None:
+        return pages.today(book, spoken)
+
+    @env.macro
+    def today_figure(id: str) -> str:
+        return pages.today_figure(book, id, spoken)
+
+    @env.macro
+    def day_index(most: int | None = None) -> str:
+        return pages.day_index(book, most)
 
     env.macro(partial(downloads.table_list, book), "data_tables")
     env.macro(partial(downloads.address, book), "data_href")
@@ -309,7 +322,8 @@ def _days(docs: Path) -> list:
             lacking = [k for k in ("title", "question") if k not in meta]
             if lacking or not isinstance(meta["day"], int):
                 raise PluginError(f"docs/days/{path.name}: front matter: a day needs a whole number as day, title, question; got {meta['day']!r}, without {', '.join(lacking) or 'nothing else'}")
-            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", meta.get("next", ""), meta.get("formula", "")))
+            more = {k: meta[k] for k in ("answer", "figure", "next", "formula") if meta.get(k)}
+            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", **more))
     return sorted(found, key=lambda day: day.number)
 
 
@@ -319,48 +333,11 @@ def on_pre_page_macros(env: Any) -> None:
     The plugin would answer a mistake with a traceback, exit code 100 and a dead `mkdocs serve`;
     this way it is one line with file and line, exit code 1, and a server that waits for the cure.
     """
+    from macros import rendering
+
     page = env.page
     _book.turn_to(page.url, page.file.src_uri)
     if page.meta.get("render_macros") is False:
         return
-    env.markdown = rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", _front_matter_lines(page), _book.say)
+    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), _book.say)
     page.meta["render_macros"] = False  # done; a second pass would read the output as macros
-
-
-def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: Any) -> str:
-    """A page or a template of posts, its macros filled in.
-
-    Args:
-        above: lines of front matter above the text
-        printed: what is done to each value that is printed (Jinja's `finalize`)
-
-    Raises:
-        PluginError: a mistake in it, one line with file and line.
-    """
-    from mkdocs.exceptions import PluginError
-
-    env.env.finalize = printed
-    try:
-        return env.env.from_string(text).render(**{**env.variables, **meta})
-    except Exception as error:
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None
-
-
-def _line(error: Exception) -> int:
-    """The template line an error came from."""
-    if hasattr(error, "lineno"):
-        return error.lineno
-    lines, trace = [0], error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return lines[-1]
-
-
-def _front_matter_lines(page: Any) -> int:
-    """Lines of a source file above its Markdown."""
-    text = page.file.content_string
-    body = page.markdown or ""
-    return text[: text.find(body.strip()[:40])].count("\n") if body.strip() else 0

@@ -11,6 +11,7 @@ from macros.chart_kit import FONT_PX, chart, hollow, spec, told, words
 from macros.chart_svg import COLOURS
 
 WORDS = {"predicted": "predicted", "measured": "measured ± σ"}
+MARKS = {"predicted": "○", "measured": "●", "roof": "- -"}
 
 
 def depth(rows: pd.DataFrame, roof: str, width: int, height: int = 230) -> dict:
@@ -55,7 +56,11 @@ def depth(rows: pd.DataFrame, roof: str, width: int, height: int = 230) -> dict:
             taken.append(chart_layout.boxed(pixels[name], points["s"].to_numpy() / ticks[-1] * height, 5))
     shown = {n: w for n, w in {**WORDS, "roof": roof}.items() if n in series}
     labels = chart_layout.place_labels(shown, pixels, plot, height, FONT_PX, taken)
+    if len(labels) < len(shown):  # no room beside every line: a key above the plot, as wide as it may be
+        rows_of = chart_layout.flowed({n: f"{MARKS[n]} {w}" for n, w in shown.items()}, width - 8, FONT_PX)
+        labels = {n: (x + 4 - padding["left"], -18 - 18 * (len(rows_of) - i)) for i, row in enumerate(rows_of) for n, x in row.items()}
+        shown = {n: f"{MARKS[n]} {w}" for n, w in shown.items()}
+        padding["top"] += 18 * len(rows_of)
     for name, place in labels.items():
-        value = {"text": shown[name], "x": place[0], "y": place[1]}
-        layers.append(words([value], "muted" if name == "roof" else name))
+        layers.append(words([{"text": shown[name], "x": place[0], "y": place[1]}], "muted" if name == "roof" else name))
     return spec(layers, plot, height, padding)

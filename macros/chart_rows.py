@@ -14,7 +14,7 @@ from macros.chart_svg import COLOURS
 
 STEP_PX = 48  # one row
 RATIO_KEY = {"predicted": "○ predicted = 1", "measured": "● measured ± σ"}
-BARS_KEY = {"measured": "■ measured", "muted": "┆ memory roof"}
+BARS_KEY = {"measured": "■ measured", "muted": "¦ memory roof"}
 
 
 def ratios(rows: pd.DataFrame, width: int, log: bool) -> dict:

@@ -21,7 +21,7 @@ def shares(rows: pd.DataFrame, width: int) -> dict:
     ends = max(1.0, float(np.nanmax(rows[["high", "own"]].to_numpy(dtype=float)))) * 1.05
     ticks = [t for t in chart_layout.ticks_from_zero(ends) if t <= ends]
     x = {"scale": alt.Scale(domain=[0, ends], nice=False), "axis": alt.Axis(values=ticks, title="share of the memory roof", format=".0%")}
-    return _spread(rows, width, x, ROOF, lambda m: f"{100 * m:.0f}\u202f%", {"measured": "● this machine", "text": "▬ public rows", "muted": "┆ roof"})
+    return _spread(rows, width, x, ROOF, lambda m: f"{100 * m:.0f}\u202f%", {"measured": "● this machine", "text": "■ public rows", "muted": "¦ roof"})
 
 
 def residuals(rows: pd.DataFrame, width: int) -> dict:
@@ -30,7 +30,7 @@ def residuals(rows: pd.DataFrame, width: int) -> dict:
     ends = [float(min(np.nanmin(seen), 0.9) / 1.1), float(max(np.nanmax(seen), 1.1) * 1.1)]
     axis = alt.Axis(values=[t for t in chart_layout.LOG_TICKS if ends[0] <= t <= ends[1]], title="measured ÷ predicted", format=",.2~f")
     x = {"scale": alt.Scale(type="log", domain=ends, nice=False), "axis": axis}
-    return _spread(rows, width, x, INK, lambda m: f"× {m:.2f}", {"text": "▬ measured", "predicted": "┆ predicted = 1"})
+    return _spread(rows, width, x, INK, lambda m: f"× {m:.2f}", {"text": "■ measured", "predicted": "¦ predicted = 1"})
 
 
 def _spread(rows: pd.DataFrame, width: int, x: dict, one: str, middle: Callable[[float], str], key: dict[str, str]) -> dict:
@@ -64,7 +64,7 @@ def backends(rows: pd.DataFrame, width: int) -> dict:
     ticks = chart_layout.ticks_from_zero(top)
     frame = rows.assign(**{"from": rows["measured"] - sigma, "to": rows["measured"] + sigma, "one": 1.0, "until": rows["high"].clip(upper=ticks[-1])})
     x = {"scale": alt.Scale(domain=[0, ticks[-1]], nice=False), "axis": alt.Axis(values=ticks, title="CPU ÷ GPU", format=",.2~f")}
-    said = [f"× {m:.2f}, inked “{word}”" for m, word in zip(rows["measured"], rows["as_written"], strict=True)]
+    said = [f"“{word}”: × {m:.2f}" for m, word in zip(rows["measured"], rows["as_written"], strict=True)]
 
     def layers(at: Callable[[str], alt.Chart]) -> list:
         dashed = {"color": ROOF, "strokeWidth": 1.5, "strokeDash": [4, 3]}
@@ -76,4 +76,4 @@ def backends(rows: pd.DataFrame, width: int) -> dict:
                 tooltip=told(quantity="what", as_written="inked", measured="measured|.3f", sigma="σ|.3f", verdict="verdict")),
         ]
 
-    return stacked(rows["quantity"], said, frame, width, x, layers, {"predicted": "▬ inked words", "measured": "● measured ± σ", "muted": "┆ as the GPU"})
+    return stacked(rows["quantity"], said, frame, width, x, layers, {"predicted": "■ inked words", "measured": "● measured ± σ", "muted": "¦ as the GPU"})

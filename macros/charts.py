@@ -74,7 +74,7 @@ def inked_scatter(rows: pd.DataFrame) -> dict:
     """An ink's rates against their measurements on log axes, with the band that counts as held [tok/s].
 
     Args:
-        rows: quantity, as_written, predicted or predicted_low and predicted_high, measured, sigma, verdict,
+        rows: label, quantity, as_written, predicted or predicted_low and predicted_high, measured, sigma, verdict,
             tolerance (the band's half width, fraction)
     """
     return both(lambda width: chart_log.inked(rows, width))

@@ -316,7 +316,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
         ("SHA-256", seals.sha256(labdata.ROOT / "ink" / f"{ink}.yml")), ("File", f"labdata/ink/{ink}.yml"),
         ("See", Markup('<a href="{}#seal">what a seal shows</a>').format(book.link("method/")))))  # fmt: skip
     words = [notes.refer(part, "v", note) if part.startswith("unaltered") else part for part in parts]
-    return Markup('<p class="seal">{}</p>').format(Markup(" · ").join(words))
+    return Markup('<p class="seal"><span>{}</span></p>').format(Markup(" · ").join(words))
 
 
 def _hour(when: datetime.datetime | None) -> str:

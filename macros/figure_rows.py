@@ -64,9 +64,11 @@ def roofline(lab: Lab, runs: list[Run], scores: list[Score]) -> pd.DataFrame:
 
 
 def inked_rates(scores: list[Score]) -> pd.DataFrame:
-    """The rates of an ink that were measured. Columns: those of `rows.ink`, and tolerance (what counts as held, fraction)."""
-    frame = rows.ink([s for s in scores if s.measured and s.prediction.kind in ("point", "interval", "ceiling")])
-    return frame[frame["unit"] == "tok/s"].assign(tolerance=compare.TOLERANCE).reset_index(drop=True) if len(frame) else frame
+    """The rates of an ink that were measured. Columns: those of `rows.ink`, label and tolerance (what counts as held, fraction)."""
+    kept = [s for s in scores if s.measured and s.prediction.unit == "tok/s" and s.prediction.kind in ("point", "interval", "ceiling")]
+    quantities = [(s.prediction.quantity, s.prediction.kind == "ceiling") for s in kept]
+    labels = [f"{words} (ceiling)" if bound and "ceiling" not in words else words for words, bound in quantities]
+    return rows.ink(kept).assign(label=labels, tolerance=compare.TOLERANCE)
 
 
 def without_gpu(lab: Lab, scores: list[Score]) -> pd.DataFrame:

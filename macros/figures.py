@@ -13,7 +13,7 @@ from macros.labdata import Lab
 from macros.narrative import Book
 from macros.pictures import Chart
 from macros.records import Result, Run
-from macros.values import THIN, decimals_for, number
+from macros.values import THIN, Value, decimals_for, number, percent
 
 PICTURE_BARS = 3  # more than these are too small to read on a phone
 LEAST_PUBLIC = 10  # rows of a format, for its spread to say something
@@ -85,12 +85,7 @@ def format_shares(book: Book, entries: list[tuple[Run, Result]], id: str, captio
     Args:
         entries: a result of a format each
     """
-    from macros import accuracy
-
-    public = accuracy.scored()
-    public = public[(public["phase"] == "decode") & (public["kind"] == "dense") & (public["depth"] == "at 0") & (public["family"] != "CPU")]
-    frame = figure_rows.spread(public["measured_tok_s"] / public["spec_tok_s"], public["quant"], LEAST_PUBLIC)
-    own = {}
+    frame, own = public_shares(), {}
     for run, r in entries:
         card, m = book.lab.models[r.model], rate(r)
         if m is not None and card.quant:
@@ -103,6 +98,27 @@ def format_shares(book: Book, entries: list[tuple[Run, Result]], id: str, captio
     frame = frame.sort_values("median", ascending=False, na_position="last").reset_index(drop=True)
     points = "; ".join(_share(r) for r in frame.itertuples())
     return _figure(book, id, "format_shares", frame, caption, f"Share of the memory roof that decode reached, by weight format. {points}.")
+
+
+def public_shares() -> pd.DataFrame:
+    """How much of the memory roof public rows of dense decode on GPUs reached, by format; columns: those of `figure_rows.spread`."""
+    from macros import accuracy
+
+    public = accuracy.scored()
+    public = public[(public["phase"] == "decode") & (public["kind"] == "dense") & (public["depth"] == "at 0") & (public["family"] != "CPU")]
+    return figure_rows.spread(public["measured_tok_s"] / public["spec_tok_s"], public["quant"], LEAST_PUBLIC)
+
+
+def public_share(quant: str) -> Value:
+    """The median share of the memory roof of a format's public rows.
+
+    Raises:
+        ValueError: too few rows.
+    """
+    frame = public_shares().set_index("label")
+    if quant not in frame.index:
+        raise ValueError(f"labdata/corpus/measurements.csv: fewer than {LEAST_PUBLIC} rows of dense decode on a GPU; got {quant!r}; known: {', '.join(frame.index)}")
+    return percent(frame.loc[quant, "median"], decimals=0, how=f"median of {frame.loc[quant, 'n']} public rows: rate × bytes / bandwidth")
 
 
 def _share(row) -> str:

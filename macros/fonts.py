@@ -20,7 +20,7 @@ CACHE = Path(".cache/fonts")
 TEXT = "".join(map(chr, range(0x20, 0x7F))) + "\u00a0\u2009\u202f\u2011–—‘’“”…" + "§°·×−±≤≥≈→µσηπ²³"
 NAMES = "ÄÅÉÖØÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüýćčłńőřšžŽ"
 # Inter stands second in the reading face's stack, so rarer signs live only there.
-SIGNS = "©«»¼½¾†•≠÷∞√←↑↓●○αβγλμρτΔΣ⁰¹⁴⁵⁶⁷⁸⁹⁺⁻"
+SIGNS = "©«»¼½¾†•≠÷∞√←↑↓●○■¦αβγλμρτΔΣ⁰¹⁴⁵⁶⁷⁸⁹⁺⁻"
 
 # file written: (package, source file, axes pinned or limited, OpenType features, characters)
 # Optical size is pinned (14: text at 13-18 px) because a second axis doubles a file.

@@ -26,13 +26,22 @@ from macros.values import Facts, Value, as_typed, decimals_for, percent, verdict
 
 @dataclass(frozen=True)
 class Day:
-    """A day's page, from its front matter (`day`, `title`, `question`, `ink`, `next`, `formula`)."""
+    """A day's page, from its front matter.
+
+    Args:
+        answer: one sentence with macros, for the front page; without one the score stands there
+        next: a sentence or two on what comes next, for Tomorrow and the post
+        formula: what a reader can use at home, in a line; without one it is the lab's (`macros.summary`)
+        figure: `run`, `test` and `caption` of the depth chart the front page shows; without one it is the ink's own
+    """
 
     number: int
     title: str
     question: str
     ink: str
     address: str
+    answer: str = ""
+    figure: dict[str, str] = field(default_factory=dict)
     next: str = ""
     formula: str = ""
 

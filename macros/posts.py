@@ -142,10 +142,10 @@ def drafts(found: Mapping[str, str], summary: Summary, frame: Mapping[str, str],
         link: where the report stands; empty: it is not published
         table: predictions against measurements in Markdown
     """
-    before, after = frame.get("opening", ""), [frame.get("thanks", ""), frame.get("sign_off", "")]
+    before, *after = (frame.get(part) or "" for part in FRAME)
     full = f"Every number with its source: {link}" if link else ""
     body = {
-        "long": _joined(before, plain(found["long"]), full, *after),
+        "long": plain(_joined(before, found["long"], full, *after)),
         "short": _joined(plain(found["short"]), link),
         "markdown": _joined(f"### {summary.label}: {summary.title}", before, found["long"], table, full, *after),
     }
@@ -158,15 +158,18 @@ def _joined(*parts: str) -> str:
 
 def draft(place: Place, text: str) -> Draft:
     """A text as one place takes it, with what is too long."""
+    def count(words: str) -> int:
+        return place.count(truth.bare(words))
+
     if place.thread and place.limit:
         try:
-            return Draft(place, prose.thread(text, place.limit, place.count))
+            return Draft(place, prose.thread(text, place.limit, count))
         except prose.TooLong as error:
             return Draft(place, [text], [f"length: {error}; make two sentences of it"])
-    over = place.count(text) - place.limit if place.limit else 0
+    over = count(text) - place.limit if place.limit else 0
     if over <= 0:
         return Draft(place, [text])
-    return Draft(place, [text], [f"length: {over:,} {place.unit} over; got {place.count(text):,}, the limit is {place.limit:,}; cut first: “{first_to_cut(text, over, place)}”"])
+    return Draft(place, [text], [f"length: {over:,} {place.unit} over; got {count(text):,}, the limit is {place.limit:,}; cut first: “{first_to_cut(text, over, place)}”"])
 
 
 def first_to_cut(text: str, over: int, place: Place) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +112,7 @@ class Summary:
     address: str
     machine: str
     machine_name: str
+    chip: str
     models: list[str]
     question: str
     headline: str
@@ -135,6 +137,11 @@ class Summary:
     def prediction(self, name: str | None) -> Scored | None:
         """One prediction by its id; None where there is none."""
         return next((p for p in self.predictions if p.id == name), None)
+
+    def sentences(self) -> list[str]:
+        """What the summary says in sentences of its own, computed and so true as they stand."""
+        said = (self.question, self.headline, self.brief, self.note, self.next, self.formula, *(p.sentence for p in self.predictions), *(s["sentence"] for s in self.surprises))
+        return [s for s in said if s]
 
     @property
     def best(self) -> Scored | None:
@@ -318,7 +325,7 @@ def _summary(book: Book, machine: Machine, runs: list[Run], scores: list[Score],
     inks = [book.lab.inks[r.ink.id] for r in runs if r.ink and r.ink.id in book.lab.inks]
     hours = sorted(r.started_at for r in runs if r.started_at)
     return Summary(
-        **head, machine=machine.id, machine_name=machine.name, models=[short(book.lab.models[m].name) for m in models], note=" ".join(notes),
+        **head, machine=machine.id, machine_name=machine.name, chip=machine.chip, models=[short(book.lab.models[m].name) for m in models], note=" ".join(notes),
         inked_at=inks[-1].dry_at.isoformat() if inks and inks[-1].dry_at else None, measured_at=hours[-1].isoformat() if hours else None,
         score=tally_words(scores), counts=compare.tally(scores), predictions=[scored(s) for s in scores],
         best_hit=next((c.prediction for c in found if c.what == "best hit"), None), worst_miss=wrong[0].prediction if wrong else None,
@@ -338,7 +345,8 @@ def _worked(book: Book, machine: Machine, runs: list[Run]) -> str:
 def picture_words(summary: Summary) -> Words:
     """A summary as a picture says it."""
     predicted = summary.inked.replace("at most ", "≤ ")
-    return Words(summary.label, summary.title, predicted, summary.measured, summary.score, f"Inklab · {summary.machine_name}")
+    score = re.sub(r"(?<=\d) ", "\u00a0", summary.score)  # a count stays with what it counts
+    return Words(summary.label, summary.title, predicted, summary.measured, score, f"Inklab · {summary.chip}")
 
 
 def as_dict(value: Value) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from macros import prose
@@ -50,7 +51,8 @@ class Known:
 
     Args:
         summary: of its day or machine
-        drafts: what the template makes of it today, for a text edited by hand; empty: the text is such a draft
+        drafts: what the template makes of it today, for a text edited by hand; empty: the text is such a draft,
+            and only the summary's own sentences stand as they are
         links: addresses that may be named besides
     """
 
@@ -75,9 +77,20 @@ class Known:
         """Whether a figure is one of the summary's; without a unit it may stand for one that has one."""
         return any(f.says(n, f.unit if not f.unit and len(f.text) > 1 else unit) for n, unit in self._numbers)
 
+    @cached_property
+    def masks(self) -> dict[str, list[str]]:
+        """Sentences that stand as they are, by their words alone."""
+        found: dict[str, list[str]] = {}
+        for text in (*self.drafts, *self.summary.sentences()):
+            for sentence in _sentences(text):
+                found.setdefault(_mask(sentence), []).append(sentence)
+        return found
+
+    @cached_property
     def names(self) -> set[str]:
         return set(prose.names(self._words))
 
+    @cached_property
     def addresses(self) -> set[str]:
         return {*prose.links(self._words), *self.links}
 
@@ -92,19 +105,15 @@ def _strings(value: Any) -> list[str]:
 def problems(text: str, known: Known) -> list[str]:
     """Everything a post says that is not so, one line each: what, and what the summary has."""
     found: list[str] = []
-    drafts = [s for draft in known.drafts for s in _sentences(draft)]
-    masks: dict[str, list[str]] = {}
-    for s in drafts:
-        masks.setdefault(_mask(s), []).append(s)
     for paragraph in prose.paragraphs(text):
         for sentence in _sentences(paragraph):
-            twins = masks.get(_mask(sentence), [])
+            twins = known.masks.get(_mask(sentence), [])
             if twins and any(_same(sentence, twin) for twin in twins):
                 continue  # word for word and figure for figure a draft's
             if twins:
                 found.append(f"numbers: not the draft's; got “{bare(sentence)}”; the summary has “{bare(twins[0])}”")
                 continue
-            found += _unknown(sentence, known) + _swapped(sentence, drafts) + _counted(sentence, known.summary)
+            found += _unknown(sentence, known) + _swapped(sentence, known) + _counted(sentence, known.summary)
             found += _claimed(sentence, paragraph, known.summary) + _judged(sentence, paragraph, known.summary)
     return list(dict.fromkeys(found))
 
@@ -136,17 +145,20 @@ def _same(a: str, b: str) -> bool:
 def _unknown(sentence: str, known: Known) -> list[str]:
     """Figures, names and addresses that the summary does not have."""
     text = bare(sentence)
-    found = [f"numbers: not in the summary of {known.summary.id}; got {f.text!r} in “{text}”" for f in prose.figures(text) if not known.has(f)]
-    found += [f"names: not in the summary of {known.summary.id}; got {n!r} in “{text}”" for n in prose.names(text) if n not in known.names()]
-    return found + [f"links: leads elsewhere than the draft's; got {u!r}" for u in prose.links(text) if u not in known.addresses()]
+    counted = WITHIN.sub(lambda m: "\0" * len(m[0]), text)  # a bound is the author's own; that it holds is checked with the claims
+    found = [f"numbers: not in the summary of {known.summary.id}; got {f.text!r} in “{text}”" for f in prose.figures(counted) if not known.has(f)]
+    found += [f"names: not in the summary of {known.summary.id}; got {n!r} in “{text}”" for n in prose.names(text) if n not in known.names]
+    return found + [f"links: leads elsewhere than the draft's; got {u!r}" for u in prose.links(text) if u not in known.addresses]
 
 
-def _swapped(sentence: str, drafts: list[str]) -> list[str]:
+def _swapped(sentence: str, known: Known) -> list[str]:
     """A figure that took the place of another in a sentence that was edited otherwise too."""
     words = _mask(sentence).split()
-    close = max(drafts, key=lambda d: difflib.SequenceMatcher(None, words, _mask(d).split()).ratio(), default="")
-    if difflib.SequenceMatcher(None, words, _mask(close).split()).ratio() < ALIKE:
+    alike = {mask: difflib.SequenceMatcher(None, words, mask.split()).ratio() for mask in known.masks}
+    near = max(alike, key=alike.__getitem__, default="")
+    if alike.get(near, 0.0) < ALIKE:
         return []
+    close = known.masks[near][0]
     here, there = prose.figures(bare(sentence)), prose.figures(bare(close))
     new = [f for f in here if not any(f.says(g.n, g.unit) for g in there)]
     gone = [g for g in there if not any(f.says(g.n, g.unit) for f in here)]

@@ -36,7 +36,7 @@ _HIDDEN = [
     re.compile(p, re.S | re.M)
     for p in (r"^```.*?^```", r"`[^`\n]+`", r"\[\[.*?\]\]", r"\[%.*?%\]", r"\[#.*?#\]", r"</?[a-zA-Z!][^<>]*>", r"\]\([^)\n]*\)", r"\{[:.#][^}\n]*\}")
 ]
-_SPOKEN = ("title:", "description:")  # of the front matter; a question holds no result
+_SPOKEN = ("title:", "description:", "answer:")  # of the front matter; a question holds no result
 
 
 def _plain(text: str) -> str:

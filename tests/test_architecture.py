@@ -45,7 +45,7 @@ LAYERS = [
     {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises", "summary"},
+    {"exhibits", "plain", "surprises", "summary", "glossary"},
     {"downloads", "feeds", "twins"},
     {"prose"},
     {"truth"},

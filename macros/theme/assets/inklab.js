@@ -2,11 +2,15 @@
    The words are those of the note that its link leads to; without scripts the link is all there is.
    Everything hangs on the document, so pages swapped in by instant navigation need no second start. */
 (() => {
-  const LINKS = 'a.v[href^="#from-"], a.term[href^="#term-"], a.footnote-ref'
+  const LINKS = "a.v, a.term, a.footnote-ref"
   const MARGIN = 12
   let panel = null, owner = null, pinned = false, ignored = null, timer = 0
 
   const noteOf = link => document.getElementById(decodeURIComponent(link.hash.slice(1)))
+  const linkAt = target => { // by its fragment: instant navigation makes every address whole
+    const link = target.closest?.(LINKS)
+    return link && /^#(from-|term-|fn:)/.test(link.hash) && noteOf(link) ? link : null
+  }
 
   function fill(link) {
     const note = noteOf(link).cloneNode(true)
@@ -19,7 +23,8 @@
 
   function place() {
     const at = owner.getClientRects()[0], box = panel.getBoundingClientRect()
-    const below = at.bottom + MARGIN / 2, above = at.top - box.height - MARGIN / 2
+    const whole = owner.closest("math")?.getBoundingClientRect() ?? at // never over the rest of its equation
+    const below = whole.bottom + MARGIN / 2, above = whole.top - box.height - MARGIN / 2
     const right = document.documentElement.clientWidth - box.width - MARGIN
     panel.style.left = `${Math.max(MARGIN, Math.min(at.left, right))}px`
     panel.style.top = `${Math.max(MARGIN, below + box.height > innerHeight && above > 0 ? above : Math.min(below, innerHeight - box.height - MARGIN))}px`
@@ -28,7 +33,6 @@
   function show(link) {
     if (link === owner) return
     hide()
-    if (!noteOf(link)) return
     panel = Object.assign(document.createElement("div"), { className: "panel", popover: "manual", tabIndex: -1 })
     panel.setAttribute("role", "dialog")
     owner = link
@@ -50,8 +54,8 @@
   }
 
   document.addEventListener("click", event => {
-    const link = event.target.closest(LINKS)
-    if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || !noteOf(link)) return
+    const link = linkAt(event.target)
+    if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     event.preventDefault()
     event.stopPropagation() // instant navigation would take it for a jump
     if (panel?.contains(link)) { fill(link); panel.focus(); return }
@@ -62,12 +66,12 @@
   }, true)
 
   document.addEventListener("pointerdown", event => {
-    if (owner && !panel.contains(event.target) && event.target.closest(LINKS) !== owner) hide()
+    if (owner && !panel.contains(event.target) && linkAt(event.target) !== owner) hide()
   })
 
   document.addEventListener("focusin", ({ target }) => {
     if (panel?.contains(target)) return
-    const link = target.closest(LINKS)
+    const link = linkAt(target)
     if (link && link === ignored) { ignored = null; return }
     if (link !== owner) hide()
     if (link?.matches(":focus-visible")) show(link)
@@ -84,7 +88,7 @@
 
   document.addEventListener("pointerover", event => {
     if (event.pointerType !== "mouse") return
-    const link = event.target.closest(LINKS)
+    const link = linkAt(event.target)
     clearTimeout(timer)
     if (panel?.contains(event.target) || link === owner && owner) return
     if (link) timer = setTimeout(show, 300, link)
@@ -94,4 +98,22 @@
   const move = () => owner && (owner.isConnected ? place() : hide())
   addEventListener("scroll", move, { passive: true })
   addEventListener("resize", move)
+})()
+
+/* The theme asks for the whole search index on every first visit. It waits here until somebody searches. */
+(() => {
+  const { open, send } = XMLHttpRequest.prototype
+  XMLHttpRequest.prototype.open = function (method, address, ...rest) {
+    this.waits = String(address).endsWith("/search_index.json")
+    return open.call(this, method, address, ...rest)
+  }
+  XMLHttpRequest.prototype.send = function (body) {
+    if (!this.waits || document.activeElement?.name === "query") return send.call(this, body)
+    const start = event => {
+      if (event.target.name !== "query") return
+      document.removeEventListener("focusin", start)
+      send.call(this, body)
+    }
+    document.addEventListener("focusin", start)
+  }
 })()

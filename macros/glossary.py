@@ -1,0 +1,80 @@
+"""The glossary's terms, each linked where a page first uses it, so that it explains itself in place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from macros import notes
+
+_ENTRY = re.compile(r'^(?P<term>\S.*?) \{: #(?P<anchor>[\w-]+)(?: data-also="(?P<also>[^"]*)")? \}\n:\s+(?P<means>.+)$', re.M)
+_QUIET = {"a", "code", "pre", "math", "svg", "h1", "h2", "h3", "h4", "table", "figure", "figcaption", "summary", "script", "button", "b", "strong"}
+_SPOKEN = {"p", "li", "dd"}
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)([^>]*)>")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A term, its address on the glossary page, what else it is called, what it means."""
+
+    term: str
+    anchor: str
+    also: tuple[str, ...]
+    means: str
+
+
+def entries(markdown: str) -> list[Entry]:
+    """The terms of a definition list; definitions are one line of plain text.
+
+    >>> entries('Depth {: #depth data-also="in the context" }\\n:   Tokens already there.')
+    [Entry(term='Depth', anchor='depth', also=('in the context',), means='Tokens already there.')]
+    """
+    return [Entry(m["term"], m["anchor"], tuple(filter(None, (m["also"] or "").split("|"))), m["means"].strip()) for m in _ENTRY.finditer(markdown)]
+
+
+def _pattern(known: list[Entry]) -> tuple[re.Pattern, dict[str, Entry]]:
+    """One pattern for all names, the longest first; a name with capitals inside is matched as it stands."""
+    names = {name: entry for entry in known for name in (entry.term, *entry.also)}
+    words = sorted(names, key=len, reverse=True)
+    found = "|".join(re.escape(w) if re.search(r".[A-Z]|\d", w) else f"(?i:{re.escape(w)})" for w in words)
+    return re.compile(rf"(?<![\w/.-])({found})(?![\w/-])"), {name.casefold(): entry for name, entry in names.items()}
+
+
+def mark(html: str, known: list[Entry], page: str) -> str:
+    """A page's HTML with the first use of each term in its prose a link to what it means.
+
+    Args:
+        page: address of the glossary, relative to this page
+    """
+    if not known:
+        return html
+    pattern, names = _pattern(known)
+    used: set[str] = set()
+
+    def link(match: re.Match) -> str:
+        entry = names[match[1].casefold()]
+        if entry.anchor in used:
+            return match[0]
+        used.add(entry.anchor)
+        more = Markup('<a href="{}#{}">Glossary</a>').format(page, entry.anchor)
+        return notes.term(match[1], entry.anchor, notes.facts(Markup("<b>{}</b>: {}").format(entry.term, entry.means), (("See", more),)))
+
+    made, open_tags, at = [], [], 0
+    for tag in _TAG.finditer(html):
+        made += [_words(html[at : tag.start()], open_tags, pattern, link), tag[0]]
+        at = tag.end()
+        name = tag[2].lower()
+        if name in _QUIET | _SPOKEN:
+            if not tag[1]:
+                open_tags.append(name)
+            elif name in open_tags:
+                del open_tags[len(open_tags) - 1 - open_tags[::-1].index(name) :]
+    return "".join([*made, html[at:]])
+
+
+def _words(text: str, open_tags: list[str], pattern: re.Pattern, link: object) -> str:
+    """Text between two tags, its terms linked if it is prose."""
+    prose = _SPOKEN & set(open_tags) and not _QUIET & set(open_tags)
+    return pattern.sub(link, text) if prose and text.strip() else text  # type: ignore[arg-type]
