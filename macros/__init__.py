@@ -334,8 +334,8 @@ def _days(docs: Path) -> list:
             lacking = [k for k in ("title", "question") if k not in meta]
             if lacking or not isinstance(meta["day"], int):
                 raise PluginError(f"docs/days/{path.name}: front matter: a day needs a whole number as day, title, question; got {meta['day']!r}, without {', '.join(lacking) or 'nothing else'}")
-            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", answer=meta.get("answer", ""),
-                             figure=meta.get("figure") or {}, next=meta.get("next", ""), formula=meta.get("formula", "")))  # fmt: skip
+            more = {k: meta[k] for k in ("answer", "figure", "next", "formula") if meta.get(k)}
+            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", **more))
     return sorted(found, key=lambda day: day.number)
 
 
@@ -345,48 +345,11 @@ def on_pre_page_macros(env: Any) -> None:
     The plugin would answer a mistake with a traceback, exit code 100 and a dead `mkdocs serve`;
     this way it is one line with file and line, exit code 1, and a server that waits for the cure.
     """
+    from macros import rendering
+
     page = env.page
     _book.turn_to(page.url, page.file.src_uri)
     if page.meta.get("render_macros") is False:
         return
-    env.markdown = rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", _front_matter_lines(page), _book.say)
+    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), _book.say)
     page.meta["render_macros"] = False  # done; a second pass would read the output as macros
-
-
-def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: Any) -> str:
-    """A page or a template of posts, its macros filled in.
-
-    Args:
-        above: lines of front matter above the text
-        printed: what is done to each value that is printed (Jinja's `finalize`)
-
-    Raises:
-        PluginError: a mistake in it, one line with file and line.
-    """
-    from mkdocs.exceptions import PluginError
-
-    env.env.finalize = printed
-    try:
-        return env.env.from_string(text).render(**{**env.variables, **meta})
-    except Exception as error:
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None
-
-
-def _line(error: Exception) -> int:
-    """The template line an error came from."""
-    if hasattr(error, "lineno"):
-        return error.lineno
-    lines, trace = [0], error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return lines[-1]
-
-
-def _front_matter_lines(page: Any) -> int:
-    """Lines of a source file above its Markdown."""
-    text = page.file.content_string
-    body = page.markdown or ""
-    return text[: text.find(body.strip()[:40])].count("\n") if body.strip() else 0
