@@ -44,7 +44,7 @@ LAYERS = [
     {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises", "summary", "glossary"},
+    {"exhibits", "plain", "surprises", "summary", "headlines", "glossary"},
     {"prose"},
     {"truth"},
     {"posts"},
