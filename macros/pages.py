@@ -280,7 +280,7 @@ def today_figure(book: Book, id: str, spoken: Callable[[str], str]) -> str:
         test = day.figure["test"]
         model = next(r.model for r in run.results if r.test == test and r.depth)
         return exhibits.depth_figure(book, run, test, model, id, spoken(day.figure["caption"]))
-    if not book.lab.runs_on(day.ink):
+    if summary.lacking(book, day):
         return ""
     return exhibits.ratio_figure(book, compare.scores(book.lab, day.ink), id, "Measured over predicted, for every number that was inked.")
 
