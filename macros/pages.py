@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, figures, history, predict, rows, summary, tables
+from macros import anchors, compare, exhibits, figures, headlines, history, predict, rows, summary, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -42,7 +42,7 @@ def machine_page(book: Book, name: str) -> str:
     lab = book.lab
     machine = lab.get("machines", name)
     runs = lab.runs_of(name)
-    book.sentences[name] = summary.headline(book, machine, runs).html
+    book.sentences[name] = headlines.headline(book, machine, runs).html
     parts = [
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
         f'<p class="lead">{book.sentences[name]}</p>',
@@ -206,7 +206,7 @@ def _side(gap: float) -> str:
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     entries = [
-        (f"{summary.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
+        (f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
     ]
     if not entries:
         return []
@@ -261,7 +261,7 @@ def machine_index(book: Book, page: int = 1) -> str:
     cells = []
     machines = sorted(book.lab.machines.values(), key=lambda m: m.name)
     for machine in machines[(page - 1) * A_PAGE : page * A_PAGE]:
-        hit = summary.best_decode(book.lab, book.lab.runs_of(machine.id))
+        hit = headlines.best_decode(book.lab, book.lab.runs_of(machine.id))
         decode: Markup | str = exhibits.NOT_MEASURED
         share, model = "", ""
         if hit:
@@ -294,7 +294,7 @@ def machine_cards(book: Book, most: int) -> str:
     for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
         machine = lab.machines[name]
         link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
-        sentence = summary.headline(book, machine, lab.runs_of(name)).html
+        sentence = headlines.headline(book, machine, lab.runs_of(name)).html
         items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
@@ -321,7 +321,7 @@ def today_figure(book: Book, id: str, spoken: Callable[[str], str]) -> str:
         test = day.figure["test"]
         model = next(r.model for r in run.results if r.test == test and r.depth)
         return exhibits.depth_figure(book, run, test, model, id, spoken(day.figure["caption"]))
-    if not book.lab.runs_on(day.ink):
+    if summary.lacking(book, day):
         return ""
     return exhibits.ratio_figure(book, compare.scores(book.lab, day.ink), id, "Measured over predicted, for every number that was inked.")
 

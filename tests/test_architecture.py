@@ -47,7 +47,7 @@ LAYERS = [
     {"subjects", "inked", "side_by_side"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises", "glossary", "summary"},
+    {"exhibits", "plain", "surprises", "glossary", "summary", "headlines"},
     {"downloads", "feeds", "twins"},
     {"prose"},
     {"truth"},

@@ -126,6 +126,8 @@ def test_every_altered_digit_is_refused(day: post.Subject, known: truth.Known):
         "The decode rate at 8k over decode at 0 came to within 1 % of the ink.",
         "Three missed, five held.",
         "I wrote “barely changes” before anything ran.",
+        "Prefill fell 36 % short of the guess.",
+        "The gap of prefill is −36 %.",
         "No model was harmed, and none of this needs a GPU.",
     ],
 )
@@ -138,6 +140,8 @@ def test_a_true_sentence_of_ones_own_passes(known: truth.Known, sentence: str):
     [
         ("It read 20.81 tok/s.", "numbers: not in the summary of day-01; got '20.81 tok/s'"),
         ("It read 20.80 GB/s.", "got '20.80 GB/s'"),
+        ("It drew sixty per cent of the roof.", "got 'sixty per cent'"),
+        ("The gap of prefill is +36 %.", "got '+36 %'"),
         ("The M3 was next.", "names: not in the summary of day-01; got 'M3'"),
         ("All of it is on https://example.org/other.", "links: leads elsewhere"),
         ("The measured 228.94 tok/s is faster than the 360 tok/s I guessed.", "claims: 'faster' is not so"),
@@ -149,6 +153,10 @@ def test_a_true_sentence_of_ones_own_passes(known: truth.Known, sentence: str):
         ("Four missed.", "verdicts: not the score; got 'Four missed'"),
         ("The prefill rate held, at 228.94 tok/s.", "verdicts: not the score's; got 'held'"),
         ("Everything held.", "verdicts: of what is 'held' said"),
+        # One word turned in a sentence of the draft.
+        ("The guess lies below the chip’s own compute roof, 269 tok/s.", "the summary has “The guess lies above the chip’s own compute roof, 269 tok/s.”"),
+        ("It came out faster by 1.6×.", "the summary has “It came out slower by 1.6×.”"),
+        ("But the guess, well, lies below the chip’s own compute roof, 269 tok/s.", "words: another one stood here"),
         ("The ceiling of 24 tok/s is broken.", "verdicts: not the score's; got 'broken'"),
     ],
 )
