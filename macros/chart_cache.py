@@ -21,7 +21,7 @@ def draw(kind: str, rows: pd.DataFrame, figure_id: str, label: str, folder: Path
     """A chart as inline SVG, drawn by `macros.charts`' function of that name or taken from the cache.
 
     Args:
-        kind: "decode_depth", "prefill_depth", "predicted_measured", "backend_bars" or "predicted_scatter"
+        kind: "decode_depth", "prefill_depth", "predicted_measured", "backend_bars", "predicted_scatter" or "growth"
     """
     key = json.dumps([kind, rows.to_json(orient="split", double_precision=15), figure_id, label, _drawn_by()])
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.svg"

@@ -81,6 +81,15 @@ def predicted_scatter(rows: pd.DataFrame) -> dict:
     return _both(lambda width: _scatter(rows, width))
 
 
+def growth(rows: pd.DataFrame) -> dict:
+    """What commands take by the size of the lab, log axes, a line each [s].
+
+    Args:
+        rows: what, machines, wall_s; each command in order of size
+    """
+    return _both(lambda width: _growth(rows, width))
+
+
 def to_svg(spec: dict, figure_id: str, label: str) -> str:
     """The chart as inline SVG on one line: one drawing for the column, one for a phone.
 
@@ -211,6 +220,29 @@ def _scatter(rows: pd.DataFrame, width: int) -> dict:
     layers += [_text([{"text": "measured [tok/s]", "x": at, "y": -34}], "muted"),
                _text([{"text": "● in its interval   ○ outside", "x": at, "y": -14}], "measured"),
                _text([{"text": "— predicted = measured", "x": at + (230 if width > NARROW else 205), "y": -14 if width > NARROW else -34}], "predicted")]  # fmt: skip
+    return _spec(layers, plot, height, padding)
+
+
+def _growth(rows: pd.DataFrame, width: int) -> dict:
+    sizes = sorted({float(n) for n in rows["machines"]})
+    decades = [10.0**e for e in range(-3, 5)]
+    low, high = rows["wall_s"].min(), rows["wall_s"].max()
+    ends = [max(d for d in decades if d <= low), min(d for d in decades if d > high)]
+    padding = {"left": 52, "right": 118, "top": 30, "bottom": 46}
+    plot, height = width - padding["left"] - padding["right"], 260
+    x = alt.X("machines:Q", scale=alt.Scale(type="log", domain=[sizes[0], sizes[-1]], nice=False)).axis(
+        values=sizes, title="machines in the lab, ten runs each", grid=False, format=",d")
+    y = alt.Y("wall_s:Q", scale=alt.Scale(type="log", domain=ends, nice=False)).axis(
+        values=[d for d in decades if ends[0] <= d <= ends[1]], title=None, domain=False, format=",~g")
+    layers = [_text([{"text": "s", "x": 4 - padding["left"], "y": -18}], "muted")]
+    lines = [(str(what), part.sort_values("machines")) for what, part in rows.groupby("what")]
+    taken: list[float] = []
+    for what, part in sorted(lines, key=lambda line: -line[1]["wall_s"].iloc[-1]):
+        base = _chart(part.to_dict("records")).encode(x=x, y=y)
+        layers += [base.mark_line(color=COLOURS["measured"], strokeWidth=2), base.mark_circle(color=COLOURS["measured"], size=60, opacity=1)]
+        at = (1 - np.log(part["wall_s"].iloc[-1] / ends[0]) / np.log(ends[1] / ends[0])) * height
+        taken.append(max([at, *(t + 17 for t in taken)]))  # under the name above it
+        layers.append(_text([{"text": what, "x": plot + 10, "y": float(taken[-1])}], "measured"))
     return _spec(layers, plot, height, padding)
 
 

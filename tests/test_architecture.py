@@ -43,7 +43,7 @@ LAYERS = [
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises"},
-    {"file_tables", "accuracy_exhibits"},
+    {"file_tables", "accuracy_exhibits", "cost_exhibits"},
     {"pages"},
     {"hooks", "__init__"},
 ]
