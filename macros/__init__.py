@@ -24,6 +24,7 @@ def define_env(env: Any) -> None:
         architectures,
         compare,
         exhibits,
+        figures,
         file_tables,
         history,
         labdata,
@@ -131,6 +132,25 @@ def define_env(env: Any) -> None:
         return exhibits.bandwidth_figure(book, found, id, caption)
 
     @env.macro
+    def roofline_figure(ink: str, id: str, caption: str) -> str:
+        runs = [] if book.wet(ink) else lab.runs_on(ink)
+        return figures.roofline(book, runs, compare.scores(lab, ink, runs), id, caption) if runs else ""
+
+    @env.macro
+    def inked_figure(ink: str, id: str, caption: str) -> str:
+        return "" if book.wet(ink) else figures.inked_scatter(book, compare.scores(lab, ink), id, caption)
+
+    @env.macro
+    def backend_figure(ink: str, id: str, caption: str) -> str:
+        return "" if book.wet(ink) else figures.backend_ratios(book, compare.scores(lab, ink), id, caption)
+
+    env.macro(figures.public_share)
+
+    @env.macro
+    def format_figure(entries: list, id: str, caption: str, test: str = "tg128") -> str:
+        return figures.format_shares(book, [(book.run(run), book.result(run, test, 0, model)) for run, model in entries], id, caption)
+
+    @env.macro
     def machine_page(name: str) -> str:
         return pages.machine_page(book, name)
 
@@ -224,6 +244,12 @@ def define_env(env: Any) -> None:
         from macros import accuracy_exhibits
 
         return accuracy_exhibits.scatter(book, phase, id, caption)
+
+    @env.macro
+    def residual_figure(phase: str, id: str, caption: str) -> str:
+        from macros import accuracy_exhibits
+
+        return accuracy_exhibits.residuals(book, phase, id, caption)
 
     @env.macro
     def miss_table(id: str, caption: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import chart_cache, exhibits, tables
+from macros import exhibits, tables
 from macros.costs import Costs
 from macros.narrative import Book
 from macros.tables import Column
@@ -58,8 +58,7 @@ def growth_figure(book: Book, id: str, caption: str) -> str:
         return ""
     rows = rows[["what", "machines", "wall_s"]]
     words = "; ".join(f"{what}: " + ", ".join(f"{r.wall_s:g} s at {r.machines:,}" for r in part.itertuples()) for what, part in rows.groupby("what"))
-    svg = chart_cache.draw("growth", rows, id, f"Seconds by number of machines, both axes logarithmic. {words}.")
-    return tables.figure(id, book.number("figure"), svg, caption, exhibits.publish(book, id, rows))
+    return exhibits._figure(book, id, "growth", rows, caption, f"Seconds by number of machines, both axes logarithmic. {words}.")
 
 
 def _seconds(x: float) -> str:

@@ -18,6 +18,13 @@ def on_startup(command: str, dirty: bool) -> None:
     logger.setLevel(min(logger.level, logging.WARNING))
 
 
+def on_config(config: Any) -> None:
+    """Tell the template what Explore loads."""
+    from macros import chart_cache
+
+    config.extra["vega"] = chart_cache.vega()[0]
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
@@ -55,12 +62,14 @@ def on_build_error(error: Exception) -> None:
 
 
 def on_post_build(config: Any) -> None:
-    """Write what the pages registered: CSV files, and the fonts subset to what the site prints."""
-    from macros import current_book, fonts
+    """Write what the pages registered: CSV files and specs, what draws them, and the fonts subset to what the site prints."""
+    from macros import chart_cache, current_book, fonts
 
     site = Path(config["site_dir"])
     for address, text in current_book().files.items():
         path = site / address
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    name, script = chart_cache.vega()
+    (site / "assets" / name).write_bytes(script)
     fonts.build_fonts(site / "assets" / "fonts")

@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, history, predict, rows, tables
+from macros import anchors, compare, exhibits, figures, history, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -48,6 +48,7 @@ def machine_page(book: Book, name: str) -> str:
         *_warnings(lab, runs),
         '## Roofs {#specs}',
         specs_table(book, machine),
+        *_roofline(book, runs),
         *(f"- {inert(note)}" for note in machine.notes),
     ]
     inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
@@ -74,6 +75,14 @@ def machine_page(book: Book, name: str) -> str:
         parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
         parts += [provenance(book, run) for run in gone]
     return "\n\n".join(parts)
+
+
+def _roofline(book: Book, runs: list[Run]) -> list[str]:
+    """What prefill and decode reached under the roofs, where the roofs say anything."""
+    scores = [s for ink in dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink) for s in compare.scores(book.lab, ink, [r for r in runs if r.ink and r.ink.id == ink])]
+    caption = ("Under the roofs, first order: a dot is what was reached, and how much arithmetic each byte read was good for. "
+               "On the slope bytes set the pace, under the flat part arithmetic does.")
+    return [found] if (found := figures.roofline(book, runs, scores, "roofline", caption)) else []
 
 
 def _waits_section(book: Book, name: str) -> list[str]:
