@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import altair as alt
 import pandas as pd
+from altair.utils.schemapi import debug_mode
 
 from macros.chart_svg import COLOURS
 
@@ -32,7 +33,8 @@ def both(layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zo
     Args:
         zoom: Explore lets a reader move and zoom it: many dots, no labels at fixed places
     """
-    return layout(*size) if size else layout(WIDE) | {"usermeta": {"narrow": layout(NARROW), "zoom": zoom}}
+    with debug_mode(False):  # altair would validate every part against its schema on the way; tests validate the whole
+        return layout(*size) if size else layout(WIDE) | {"usermeta": {"narrow": layout(NARROW), "zoom": zoom}}
 
 
 def spec(layers: list, width: float, height: float, padding: dict) -> dict:
