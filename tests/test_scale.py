@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from macros import labdata, narrative, pages, snapshot
+from macros import history, labdata, narrative, pages, snapshot
 from macros.costs import Cost
 from tests import biglab, perf
 
@@ -116,6 +117,18 @@ def test_a_snapshot_from_elsewhere_harms_nothing(lab_folder: Path, harm: str):
         dict(labdata.load(lab_folder).machines)
     snapshot.of.cache_clear()
     file.unlink()
+
+
+def test_a_cache_that_came_with_a_commit_is_refused(tmp_path: Path):
+    (tmp_path / "labdata").mkdir()
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache/labdata.sqlite").write_bytes(b"x")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for step in (["init", "-q"], ["add", "-f", ".cache"], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *step], check=True)
+    assert history.problems(tmp_path / "labdata") == [
+        ".cache/labdata.sqlite: file: a cache is made on each machine and never committed; got it in git; git rm -r --cached .cache"
+    ]
 
 
 def test_old_ink_is_a_line_and_the_list_of_machines_has_pages(lab_folder: Path, monkeypatch: pytest.MonkeyPatch):
