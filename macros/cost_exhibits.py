@@ -27,7 +27,8 @@ def frame(record: Costs) -> pd.DataFrame:
     rows = pd.DataFrame([c.model_dump() for c in record.costs]).sort_values(["what", "machines"], kind="stable")
     more = rows.groupby("what")[["wall_s", "machines"]].diff()
     rows["a_machine_s"] = more["wall_s"] / more["machines"].where(more["machines"] > 0)
-    return rows.sort_index()
+    order = {what: i for i, what in enumerate(dict.fromkeys(c.what for c in record.costs))}  # each command's sizes side by side
+    return rows.sort_values("what", key=lambda names: names.map(order), kind="stable")
 
 
 def cost_table(book: Book, id: str, caption: str) -> str:
