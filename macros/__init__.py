@@ -205,6 +205,18 @@ def define_env(env: Any) -> None:
     def check_table(name: str, id: str, caption: str) -> str:
         return exhibits.check_table(book, name, id, caption)
 
+    @env.macro
+    def cost_table(id: str, caption: str) -> str:
+        from macros import cost_exhibits
+
+        return cost_exhibits.cost_table(book, id, caption)
+
+    @env.macro
+    def growth_figure(id: str, caption: str) -> str:
+        from macros import cost_exhibits
+
+        return cost_exhibits.growth_figure(book, id, caption)
+
     files = lab.gguf_files.files if lab.gguf_files else []
 
     @env.macro

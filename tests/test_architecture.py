@@ -42,7 +42,7 @@ LAYERS = [
     {"notes"},
     {"places", "built", "web"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_depth", "chart_rows",
-     "chart_log", "chart_spread", "charts", "chart_cache", "pictures", "tables"},
+     "chart_log", "chart_spread", "chart_growth", "charts", "chart_cache", "pictures", "tables"},
     {"export"},
     {"subjects", "inked", "side_by_side"},
     {"accuracy"},
@@ -52,7 +52,7 @@ LAYERS = [
     {"prose"},
     {"truth"},
     {"posts"},
-    {"file_tables", "accuracy_exhibits", "figures", "page_script", "yours_page", "compare_page"},
+    {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "page_script", "yours_page", "compare_page"},
     {"pages", "outputs"},
     {"hooks", "__init__", "rendering"},
 ]
