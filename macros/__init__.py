@@ -23,12 +23,14 @@ def define_env(env: Any) -> None:
     """Called by mkdocs-macros once a build."""
     global _book
     from macros import (
+        accuracy_exhibits,
         architectures,
         compare,
         downloads,
         exhibits,
         figures,
         file_tables,
+        front,
         history,
         labdata,
         mathml,
@@ -171,22 +173,22 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def machine_cards(most: int = 4) -> str:
-        return pages.machine_cards(book, most)
+        return front.machine_cards(book, most)
 
     def spoken(words: str) -> str:
         return env.env.from_string(words).render(**env.variables)
 
     @env.macro
     def today() -> dict | None:
-        return pages.today(book, spoken)
+        return front.today(book, spoken)
 
     @env.macro
     def today_figure(id: str) -> str:
-        return pages.today_figure(book, id, spoken)
+        return front.today_figure(book, id, spoken)
 
     @env.macro
     def day_index(most: int | None = None) -> str:
-        return pages.day_index(book, most)
+        return front.day_index(book, most)
 
     env.macro(partial(downloads.table_list, book), "data_tables")
     env.macro(partial(downloads.address, book), "data_href")
@@ -264,35 +266,10 @@ def define_env(env: Any) -> None:
 
         return yours_page.Example(book, machine, model, depth)
 
-    @env.macro
-    def accuracy() -> dict:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.facts()
-
-    @env.macro
-    def score_table(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.score_table(book, phase, id, caption)
-
-    @env.macro
-    def score_figure(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.scatter(book, phase, id, caption)
-
-    @env.macro
-    def residual_figure(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.residuals(book, phase, id, caption)
-
-    @env.macro
-    def miss_table(id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.worst_table(book, id, caption)
+    env.macro(accuracy_exhibits.facts, "accuracy")
+    for name, made in (("score_table", accuracy_exhibits.score_table), ("score_figure", accuracy_exhibits.scatter),
+                       ("residual_figure", accuracy_exhibits.residuals), ("miss_table", accuracy_exhibits.worst_table)):  # fmt: skip
+        env.macro(partial(made, book), name)
 
     @env.macro
     def rules() -> dict:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, figures, headlines, history, predict, rows, summary, tables
+from macros import anchors, compare, exhibits, figures, headlines, history, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -285,55 +284,6 @@ def machine_index(book: Book, page: int = 1) -> str:
     if page == 1:
         parts += ["## Models {#models}", _models(book)]
     return "\n\n".join(parts)
-
-
-def machine_cards(book: Book, most: int) -> str:
-    """The machines on the front page, the last measured first: name and one sentence each."""
-    lab, items = book.lab, []
-    newest = {m: max((r.started_at.isoformat() if r.started_at else "0" for r in lab.runs_of(m)), default="") for m in lab.machines}
-    for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
-        machine = lab.machines[name]
-        link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
-        sentence = headlines.headline(book, machine, lab.runs_of(name)).html
-        items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
-    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
-
-
-def today(book: Book, spoken: Callable[[str], str]) -> dict | None:
-    """The newest day for the front page: number, title, question, href, and the answer in one computed sentence; None before the first.
-
-    Args:
-        spoken: renders a front matter's words, macros and all
-    """
-    if not book.days:
-        return None
-    day = book.days[-1]
-    score = f"{book.tally(day.ink)}." if day.ink in book.lab.inks else "Not inked yet."
-    return {"number": day.number, "title": inert(day.title), "question": inert(day.question), "href": book.link(day.address),
-            "answer": spoken(day.answer) or score, "score": score}  # fmt: skip
-
-
-def today_figure(book: Book, id: str, spoken: Callable[[str], str]) -> str:
-    """The newest day's chart: the sweep its front matter names, else its ink against its measurements; nothing before there are any."""
-    day = book.days[-1]
-    if day.figure:
-        run = book.run(day.figure["run"])
-        test = day.figure["test"]
-        model = next(r.model for r in run.results if r.test == test and r.depth)
-        return exhibits.depth_figure(book, run, test, model, id, spoken(day.figure["caption"]))
-    if summary.lacking(book, day):
-        return ""
-    return exhibits.ratio_figure(book, compare.scores(book.lab, day.ink), id, "Measured over predicted, for every number that was inked.")
-
-
-def day_index(book: Book, most: int | None = None) -> str:
-    """The days: number, title, question, score; the newest first where only some are asked for."""
-    items = []
-    for day in book.days[::-1][:most] if most else book.days:
-        link = Markup('<a href="{}">Day {}: {}</a>').format(book.link(day.address), day.number, day.title)
-        score = "" if summary.lacking(book, day) else f"{summary.of_day(book, day).score}."
-        items.append(Markup("<dt>{}</dt><dd>{} {}</dd>").format(link, day.question, score))
-    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
 
 def _models(book: Book) -> str:

@@ -53,7 +53,7 @@ LAYERS = [
     {"truth"},
     {"posts"},
     {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "page_script", "yours_page", "compare_page"},
-    {"pages", "outputs"},
+    {"pages", "outputs", "front"},
     {"hooks", "__init__", "rendering"},
 ]
 ONLY = {  # package -> modules that may import it
