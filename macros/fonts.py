@@ -23,6 +23,7 @@ NAMES = "ÄÅÉÖØÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüý�
 SIGNS = "©«»¼½¾†•≠÷∞√←↑↓●○■¦αβγλμρτΔΣ⁰¹⁴⁵⁶⁷⁸⁹⁺⁻"
 
 # file written: (package, source file, axes pinned or limited, OpenType features, characters)
+# The slanted face sets single words and symbols, and does without kerning.
 # Optical size is pinned (14: text at 13-18 px) because a second axis doubles a file.
 RECIPES = {
     "source-serif-4.woff2": (
@@ -31,7 +32,7 @@ RECIPES = {
     ),
     "source-serif-4-italic.woff2": (
         "fontpkg_source_serif_4", "SourceSerif4-Italic[opsz,wght].ttf",
-        {"opsz": 18, "wght": 400}, ["kern", "liga"], TEXT,
+        {"opsz": 18, "wght": 400}, [], TEXT,
     ),
     "inter.woff2": (
         "fontpkg_inter", "Inter[opsz,wght].ttf",
