@@ -25,7 +25,7 @@ function tableRow(i) {
     rate: compare_page_rate_text(x.measured), share: compare_page_share_text(x.share), ratio: compare_page_ratio_text(x.ratio),
     outside: x.inside === false ? DATA.outside_ : "",
   });
-  row.querySelector("[data-c=machine]").href = `${DATA.here}${x.machine}/`;
+  row.querySelector("[data-c=machine]").href = `${DATA.here}${x.machine}/${location.protocol === "file:" ? "index.html" : ""}`;  // a folder shows no page of its own
   for (const [name, known, key, at] of [["bar", x.share, "d", n => `M0 5H${compare_page_bar(n).toFixed(1)}`], ["dot", x.ratio, "cx", n => compare_page_dot(n).toFixed(1)]]) {
     const mark = row.querySelector(`[data-c=${name}]`);
     mark.parentNode.toggleAttribute("hidden", !known);
