@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lock fit schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fit schema clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -111,6 +111,10 @@ test: ## run the whole test suite
 perf: ## time what must stay quick: an import of 10,000 rows in 10 s and 500 MB
 	@$(SETUP) test
 	@$(RUN) -m tests.perf
+
+lighthouse: site ## Lighthouse over the built site, mobile and desktop; needs npx and Chromium
+	@$(SETUP) test
+	@$(RUN) -m tests.lighthouse
 
 lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(SETUP) venv

@@ -19,7 +19,7 @@ CACHE = Path(".cache/fonts")
 # spaces that do not break, dashes, quotes and the signs between numbers.
 TEXT = "".join(map(chr, range(0x20, 0x7F))) + "\u00a0\u2009\u202f\u2011–—‘’“”…" + "§°·×−±≤≥≈→µσηπ²³"
 NAMES = "ÄÅÉÖØÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüýćčłńőřšžŽ"
-# Inter stands second in the reading face's stack, so rarer signs live only there.
+# Inter sets the signs the reading face lacks ("Signs" in inklab.css), so rarer ones live only there.
 SIGNS = "©«»¼½¾†•≠÷∞√←↑↓●○■¦αβγλμρτΔΣ⁰¹⁴⁵⁶⁷⁸⁹⁺⁻"
 
 # file written: (package, source file, axes pinned or limited, OpenType features, characters)

@@ -21,7 +21,8 @@ def read(served, browser):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 850}, **how})
         opened.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(20_000)
+        page.set_default_navigation_timeout(60_000)
         page.faults = []
         page.on("pageerror", lambda error: page.faults.append(str(error)))
         page.on("console", lambda said: page.faults.append(said.text) if said.type in ("error", "warning") else None)
@@ -84,6 +85,7 @@ def test_by_keyboard_alone(read):
     page.keyboard.press("Tab")
     assert "Skip to the text" in focused(page)
     page.keyboard.press("Enter")
+    page.wait_for_url("**/#content")
     for _ in range(12):  # to the first number of the text
         page.keyboard.press("Tab")
         if page.locator(".panel").count() and "predicted" in focused(page):
