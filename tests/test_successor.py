@@ -27,7 +27,7 @@ def test_differences_are_named(tmp_path: Path):
     assert successor.differences(ours, theirs) == [
         "gone/index.html: page: not built",
         "value/index.html: values: 1 of ours, 1 of its, not the same",
-        "word/index.html: words: differ from 'tok/s .' on; its are 'tokens .'",
+        "word/index.html: words: differ from 'tok/s.' on; its are 'tokens.'",
         "*.xml: files: 1 not written, such as feed.xml",
     ]
 
