@@ -176,7 +176,7 @@ def value(n: float, sigma: float | None = None, unit: str = "tok/s") -> Value:
 
 def test_a_claim_is_printed_only_where_the_values_bear_it_out():
     assert str(posts.claim("faster", value(20.80, 0.05), value(12.69, 1.36))) == "faster"
-    for word, a, b in (("faster", value(12.69, 1.36), value(20.80, 0.05)), ("above", value(228.94, 0.10), value(226.70, 7.47)), ("barely", value(12.69), value(20.80))):
+    for word, a, b in (("faster", value(12.69, 1.36), value(20.80, 0.05)), ("above", value(228.94, 0.10), value(226.70, 7.47)), ("faster", value(20.80), value(12.69, 1.36)), ("barely", value(12.69), value(20.80))):
         with pytest.raises(ValueError, match="not borne out"):
             posts.claim(word, a, b)
     with pytest.raises(ValueError, match="two units"):
