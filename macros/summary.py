@@ -192,7 +192,7 @@ def of_day(book: Book, day: Day) -> Summary:
     ink = book.lab.get("inks", day.ink)
     runs = book.lab.runs_on(day.ink)
     scores = compare.scores(book.lab, day.ink, runs)
-    label = f"Day {day.number}" + (f" of {book.series_days}" if book.series_days else "")
+    label = f"Day {day.number}" + (f" of {book.series_days}" if day.number <= (book.series_days or 0) else "")
     said = [as_dict(v) for v in book.said.get(day.address, {}).values()]
     first = leading(scores)
     pair = (inked_words(first), measured_value(first.prediction, first.measured).text) if first and first.measured else ("", "")

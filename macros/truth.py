@@ -7,6 +7,7 @@ only use figures of the summary. Words that claim an order are held against the 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -227,7 +228,7 @@ def _ordered(wanted: str, a: Figure, b: Figure) -> bool:
 def _borne_out(m: re.Match, p: Scored) -> bool:
     """Whether a prediction's row bears a claim out: a ratio against 1, any other number against the ink, beyond noise."""
     assert p.measured_mean is not None
-    noise = NOISE_SIGMAS * (p.measured_sigma or 0.0)
+    noise = NOISE_SIGMAS * (math.nan if p.measured_sigma is None else p.measured_sigma)  # noise that is not known bears nothing out
     if "far" in m.groupdict():
         far = prose.figures(m["far"])[0].n / 100
         return p.gap is not None and abs(p.gap) <= far

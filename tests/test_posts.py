@@ -7,6 +7,7 @@ import json
 import re
 import struct
 from pathlib import Path
+from string import Template
 
 import pytest
 from conftest import reseal, run_module
@@ -176,7 +177,7 @@ def value(n: float, sigma: float | None = None, unit: str = "tok/s") -> Value:
 
 def test_a_claim_is_printed_only_where_the_values_bear_it_out():
     assert str(posts.claim("faster", value(20.80, 0.05), value(12.69, 1.36))) == "faster"
-    for word, a, b in (("faster", value(12.69, 1.36), value(20.80, 0.05)), ("above", value(228.94, 0.10), value(226.70, 7.47)), ("barely", value(12.69), value(20.80))):
+    for word, a, b in (("faster", value(12.69, 1.36), value(20.80, 0.05)), ("above", value(228.94, 0.10), value(226.70, 7.47)), ("faster", value(20.80), value(12.69, 1.36)), ("barely", value(12.69), value(20.80))):
         with pytest.raises(ValueError, match="not borne out"):
             posts.claim(word, a, b)
     with pytest.raises(ValueError, match="two units"):
@@ -289,6 +290,21 @@ def test_one_changed_measurement_changes_every_draft_and_picture(project: Path, 
     template.write_text(text.replace("[[ share ]] of the roof", "[[ shared ]] of the roof", 1), encoding="utf-8")
     unknown = make_post(project, DAY="1")
     assert unknown.returncode == 1 and unknown.stderr == f"error: docs/days/01-post.md: line {line}: 'shared' is undefined\n"
+
+
+def test_the_default_of_a_new_day_is_a_draft_as_it_comes(project: Path):
+    ink = "amd-epyc-2-cores-24-gb-2026-11-30-042943-day1"
+    words = {"number": 7, "title": '"Small"', "question": '"What does a small machine decode?"', "ink": ink, "plan": "day1", "page": "07-small.md", "stem": "07", "post_title": '"Day 7: the post"'}
+    for name, file in (("page.md", "07-small.md"), ("post.md", "07-post.md")):
+        template = Template((project / "bench/templates" / name).read_text(encoding="utf-8"))
+        (project / "docs/days" / file).write_text(template.substitute(words), encoding="utf-8")
+    done = make_post(project, DAY="7")
+    assert done.returncode == 0, done.stderr
+    text = prose.flat((project / f"drafts/{ink}/plain.txt").read_text(encoding="utf-8"))
+    # The record's own figures: labdata/ink and labdata/runs of that machine.
+    for said in ("What does a small machine decode?", "Day 7 of 45. I wrote", "at most 46.53 tok/s in ink", "The best hit. ", "The worst miss. ", "2 held, 6 missed", "Synthetic weights"):
+        assert said in text
+    assert "Next" not in text  # nothing comes next yet
 
 
 def test_a_run_without_ink_says_that_nothing_was_predicted_first(project: Path):
