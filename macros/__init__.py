@@ -160,6 +160,17 @@ def define_env(env: Any) -> None:
     def check_table(name: str, id: str, caption: str) -> str:
         return exhibits.check_table(book, name, id, caption)
 
+    @env.macro
+    def trials(name: str) -> dict | None:
+        document = lab.trials.get(name)
+        return document and {"setting": values.inert(document.setting), "date": document.started_at.date(),
+                             "times": sum(t.times for t in document.trials), "lost": sum(t.lost + t.half for t in document.trials),
+                             "kills": sum(t.times for t in document.trials if "kill -9" in t.fault)}  # fmt: skip
+
+    @env.macro
+    def trials_table(name: str, id: str, caption: str) -> str:
+        return exhibits.trials_table(book, name, id, caption)
+
     files = lab.gguf_files.files if lab.gguf_files else []
 
     @env.macro
