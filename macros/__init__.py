@@ -26,6 +26,7 @@ def define_env(env: Any) -> None:
         accuracy_exhibits,
         architectures,
         compare,
+        cost_exhibits,
         downloads,
         exhibits,
         figures,
@@ -208,16 +209,14 @@ def define_env(env: Any) -> None:
         return exhibits.check_table(book, name, id, caption)
 
     @env.macro
-    def cost_table(id: str, caption: str) -> str:
-        from macros import cost_exhibits
+    def trials(name: str) -> dict | None:
+        document = lab.trials.get(name)
+        return document and {"setting": values.inert(document.setting), "date": document.started_at.date(),
+                             "times": sum(t.times for t in document.trials), "lost": sum(t.lost + t.half for t in document.trials),
+                             "kills": sum(t.times for t in document.trials if "kill -9" in t.fault)}  # fmt: skip
 
-        return cost_exhibits.cost_table(book, id, caption)
-
-    @env.macro
-    def growth_figure(id: str, caption: str) -> str:
-        from macros import cost_exhibits
-
-        return cost_exhibits.growth_figure(book, id, caption)
+    for name, made in (("trials_table", exhibits.trials_table), ("cost_table", cost_exhibits.cost_table), ("growth_figure", cost_exhibits.growth_figure)):
+        env.macro(partial(made, book), name)
 
     files = lab.gguf_files.files if lab.gguf_files else []
 
