@@ -6,6 +6,7 @@ Altair nor MkDocs.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def define_env(env: Any) -> None:
     from macros import (
         architectures,
         compare,
+        cost_exhibits,
         exhibits,
         figures,
         file_tables,
@@ -180,17 +182,8 @@ def define_env(env: Any) -> None:
     def check_table(name: str, id: str, caption: str) -> str:
         return exhibits.check_table(book, name, id, caption)
 
-    @env.macro
-    def cost_table(id: str, caption: str) -> str:
-        from macros import cost_exhibits
-
-        return cost_exhibits.cost_table(book, id, caption)
-
-    @env.macro
-    def growth_figure(id: str, caption: str) -> str:
-        from macros import cost_exhibits
-
-        return cost_exhibits.growth_figure(book, id, caption)
+    for exhibit in (cost_exhibits.cost_table, cost_exhibits.growth_figure):
+        env.macro(partial(exhibit, book), exhibit.__name__)
 
     files = lab.gguf_files.files if lab.gguf_files else []
 

@@ -44,7 +44,7 @@ LAYERS = [
     {"accuracy"},
     {"narrative"},
     {"exhibits", "plain", "surprises"},
-    {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures"},
+    {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "paging"},
     {"pages"},
     {"hooks", "__init__"},
 ]
