@@ -88,7 +88,7 @@ check: ## check all of labdata/, its seals against git, and that docs/ types no 
 
 test: ## run the whole test suite
 	@$(SETUP) test
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 perf: ## time and memory of load, check, build, import and predictions on generated labs: SIZES=20,200,1000 RECORD=1
 	@$(SETUP) test
