@@ -215,8 +215,8 @@ def define_env(env: Any) -> None:
                              "times": sum(t.times for t in document.trials), "lost": sum(t.lost + t.half for t in document.trials),
                              "kills": sum(t.times for t in document.trials if "kill -9" in t.fault)}  # fmt: skip
 
-    for name, made in (("trials_table", exhibits.trials_table), ("cost_table", cost_exhibits.cost_table), ("growth_figure", cost_exhibits.growth_figure)):
-        env.macro(partial(made, book), name)
+    for exhibit in (exhibits.trials_table, cost_exhibits.cost_table, cost_exhibits.growth_figure):
+        env.macro(partial(exhibit, book), exhibit.__name__)
 
     files = lab.gguf_files.files if lab.gguf_files else []
 

@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, figures, headlines, history, predict, rows, tables
+from macros import anchors, compare, exhibits, figures, headlines, history, paging, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -18,22 +18,8 @@ from macros.values import Value, inert, number, percent
 def stub(machine: Machine) -> str:
     """Markdown of a machine's page: a front matter and one macro, rendered like any page."""
     title = json.dumps(machine.name, ensure_ascii=False)  # JSON's strings are YAML's
-    # Not in the search's index, which would outgrow every page with a thousand of these: `search_entry` is.
+    # Not in the search's index, which would outgrow every page with a thousand of these: `paging.search_entry` is.
     return f'---\ntitle: {title}\ntoc: true\nsearch: {{exclude: true}}\n---\n\n[[ machine_page("{machine.id}") ]]\n'
-
-
-def index_pages(lab: Lab) -> dict[str, str]:
-    """The list of machines past its first page, which docs/ has: address below docs/ and Markdown of each."""
-    numbers = range(2, -(-len(lab.machines) // A_PAGE) + 1)
-    head = "---\ntitle: Machines, page {0}\nsearch: {{exclude: true}}\n---\n# Machines, page {0}\n\n[[ machine_index({0}) ]]\n"
-    return {f"machines/page/{n}.md": head.format(n) for n in numbers}
-
-
-def search_entry(book: Book, name: str) -> dict[str, str]:
-    """What the search finds a machine by: its name and its one sentence."""
-    machine = book.lab.machines[name]
-    words = Markup(book.sentences.get(name, "")).striptags()
-    return {"location": f"machines/{name}/", "title": str(escape(machine.name)), "text": str(escape(words))}
 
 
 def machine_page(book: Book, name: str) -> str:
@@ -135,7 +121,6 @@ def specs_table(book: Book, machine: Machine) -> str:
 
 
 WHOLE = 2  # newest inks shown prediction by prediction, with their charts; a reader of ten runs wants the last ones
-A_PAGE = 100  # machines on a page of their list
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
@@ -259,7 +244,7 @@ def machine_index(book: Book, page: int = 1) -> str:
     """Machines on one line each, a hundred a page, newest baseline decode against its roof; on the first page the models too."""
     cells = []
     machines = sorted(book.lab.machines.values(), key=lambda m: m.name)
-    for machine in machines[(page - 1) * A_PAGE : page * A_PAGE]:
+    for machine in paging.cut(machines, page):
         hit = headlines.best_decode(book.lab, book.lab.runs_of(machine.id))
         decode: Markup | str = exhibits.NOT_MEASURED
         share, model = "", ""
@@ -275,12 +260,7 @@ def machine_index(book: Book, page: int = 1) -> str:
                       "roof": book.machine(machine.id).bandwidth.linked, "model": model, "decode": decode, "share": share})
     columns = [Column("machine", "Machine"), Column("roof", "Memory roof", "right"), Column("model", "Model"),
                Column("decode", "Decode", "right"), Column("share", "Of the roof", "right")]
-    parts = [tables.html_table(columns, cells)]
-    last = -(-len(machines) // A_PAGE)
-    if last > 1:
-        links = (Markup('<a href="{}"{}>{}</a>').format(book.link(f"machines/page/{n}/" if n > 1 else "machines/"),
-                 Markup(' aria-current="page"') if n == page else "", n) for n in range(1, last + 1))  # fmt: skip
-        parts.append(Markup('<nav class="pages" aria-label="Pages of machines">{}: {}</nav>').format("Page", Markup(" ").join(links)))
+    parts = [tables.html_table(columns, cells), *paging.links(book, len(machines), page)]
     if page == 1:
         parts += ["## Models {#models}", _models(book)]
     return "\n\n".join(parts)

@@ -52,7 +52,7 @@ LAYERS = [
     {"prose"},
     {"truth"},
     {"posts"},
-    {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "page_script", "yours_page", "compare_page"},
+    {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "paging", "page_script", "yours_page", "compare_page"},
     {"pages", "outputs", "front"},
     {"hooks", "__init__", "rendering"},
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from macros import history, labdata, narrative, pages, snapshot
+from macros import history, labdata, narrative, pages, paging, snapshot
 from macros.costs import Cost
 from tests import biglab, perf
 
@@ -141,8 +141,8 @@ def test_old_ink_is_a_line_and_the_list_of_machines_has_pages(lab_folder: Path, 
     table = pages._earlier(book, on)
     assert all(f'href="#run-{name}"' in table for name in newest[:2])
     assert [address for address in book.files if "scores-" in address] == [f"data/machines-generated-00000-scores-{name}.csv" for name in newest[:2]]
-    monkeypatch.setattr(pages, "A_PAGE", 2)
-    assert list(pages.index_pages(lab)) == ["machines/page/2.md"]
+    monkeypatch.setattr(paging, "A_PAGE", 2)
+    assert list(paging.pages(lab)) == ["machines/page/2.md"]
     book.turn_to("machines/page/2/")
     second = pages.machine_index(book, 2)
     assert re.findall(r'href="([^"]+)"[^>]*>Generated', second) == ["../../generated-00002/"]
