@@ -31,16 +31,14 @@ def loop_ns() -> list[float]:
 
 def _measure() -> list[float]:
     """The rounds, in this process."""
-    import llama_cpp
+    from bench import llama as engine
 
-    from bench.llama import Llama
-
-    libc = ctypes.CDLL(None)
+    libc, library = ctypes.CDLL(None), engine.llama_cpp
     # `ffs` of 0 is 0, which is llama_decode's "done"; what it is not asked for it does not read.
     decode, wait = libc["ffs"], libc["ffs"]
-    decode.argtypes, wait.argtypes = [ctypes.c_void_p, llama_cpp.llama_batch], [ctypes.c_void_p]
-    llama_cpp.llama_decode, llama_cpp.llama_synchronize = decode, wait
-    llama = Llama.__new__(Llama)  # no model: none is asked for anything
+    decode.argtypes, wait.argtypes = [ctypes.c_void_p, library.llama_batch], [ctypes.c_void_p]
+    library.llama_decode, library.llama_synchronize = decode, wait
+    llama = engine.Llama.__new__(engine.Llama)  # no model: none is asked for anything
     llama.context = None
     ids = (ctypes.c_int32 * TOKENS)()
     llama.decode(ids)

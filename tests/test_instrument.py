@@ -329,8 +329,7 @@ def test_rounds_end_to_end_and_after_a_kill(project: Path, tiny: Path, tmp_path:
     assert run_module(project, "bench", "check").returncode == 0
 
 
-# llama-bench. The help and the row are those of llama-bench 0.5.0-dev on two cores, and the row of a
-# Strix Halo is the first of a file found in public.
+# llama-bench. The help and the row are those of llama-bench 0.5.0-dev on two cores.
 
 HELP = """usage: llama-bench [options]
   -o, --output <csv|json|jsonl|md|sql>        output format printed to stdout (default: md)
