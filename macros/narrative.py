@@ -14,7 +14,7 @@ from posixpath import relpath
 from markupsafe import Markup
 
 from macros import compare, export, rows
-from macros.compare import Measured, Score
+from macros.compare import Score
 from macros.history import Version
 from macros.inked import InkedText, inked_value, measured_value
 from macros.inks import Prediction

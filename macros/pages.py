@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, figures, history, predict, rows, summary, tables
+from macros import anchors, compare, exhibits, figures, headlines, history, predict, rows, summary, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -29,7 +29,7 @@ def machine_page(book: Book, name: str) -> str:
     runs = lab.runs_of(name)
     parts = [
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
-        f'<p class="lead">{summary.headline(book, machine, runs).html}</p>',
+        f'<p class="lead">{headlines.headline(book, machine, runs).html}</p>',
         *_warnings(lab, runs),
         '## Roofs {#specs}',
         specs_table(book, machine),
@@ -174,7 +174,7 @@ def _side(gap: float) -> str:
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     entries = [
-        (f"{summary.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
+        (f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
     ]
     if not entries:
         return []
@@ -228,7 +228,7 @@ def machine_index(book: Book) -> str:
     """Every machine on one line each, newest baseline decode against its roof; then the models."""
     cells = []
     for machine in sorted(book.lab.machines.values(), key=lambda m: m.name):
-        hit = summary.best_decode(book.lab, book.lab.runs_of(machine.id))
+        hit = headlines.best_decode(book.lab, book.lab.runs_of(machine.id))
         decode: Markup | str = exhibits.NOT_MEASURED
         share, model = "", ""
         if hit:
@@ -253,7 +253,7 @@ def machine_cards(book: Book, most: int) -> str:
     for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
         machine = lab.machines[name]
         link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
-        sentence = summary.headline(book, machine, lab.runs_of(name)).html
+        sentence = headlines.headline(book, machine, lab.runs_of(name)).html
         items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
@@ -280,7 +280,7 @@ def today_figure(book: Book, id: str, spoken: Callable[[str], str]) -> str:
         test = day.figure["test"]
         model = next(r.model for r in run.results if r.test == test and r.depth)
         return exhibits.depth_figure(book, run, test, model, id, spoken(day.figure["caption"]))
-    if not book.lab.runs_on(day.ink):
+    if summary.lacking(book, day):
         return ""
     return exhibits.ratio_figure(book, compare.scores(book.lab, day.ink), id, "Measured over predicted, for every number that was inked.")
 

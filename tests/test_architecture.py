@@ -45,7 +45,7 @@ LAYERS = [
     {"subjects", "inked"},
     {"accuracy"},
     {"narrative"},
-    {"exhibits", "plain", "surprises", "summary", "glossary"},
+    {"exhibits", "plain", "surprises", "summary", "headlines", "glossary"},
     {"downloads", "feeds", "twins"},
     {"prose"},
     {"truth"},
