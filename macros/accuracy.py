@@ -10,7 +10,7 @@ from functools import cache
 
 import pandas as pd
 
-from macros import calibration, corpus, diagnose
+from macros import calibration, chip_names, corpus, diagnose, noise
 from macros.corpus_models import GIB, NotPredictable
 
 BASELINES = {
@@ -66,7 +66,7 @@ def _spec(row: dict[str, str], case: corpus.Case) -> float:
         return case.device.bandwidth_bytes_s / (size * active / params)
     if case.kind == "mixed" or case.device.flops_s is None:
         return float("nan")
-    listed = float(row["fp16_tflops"]) * 1e12 if row["fp16_tflops"] else (corpus.peak(row["chip"]) or ("", case.device.flops_s))[1]
+    listed = float(row["fp16_tflops"]) * 1e12 if row["fp16_tflops"] else (chip_names.peak_of(row["chip"]) or (case.device.flops_s,))[0]
     return listed / (2 * active)
 
 
@@ -87,7 +87,7 @@ def _with_baselines(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(frame: pd.DataFrame) -> dict[str, float]:
-    """Rows, median and p90 error, bias, coverage, and the baselines' median errors [1]."""
+    """Rows, median and p90 error, bias, coverage with its 95 % interval, and the baselines' median errors [1]."""
     plain = frame[frame["phase"] != "mixed"]
     return {
         "rows": len(frame),
@@ -96,6 +96,7 @@ def summary(frame: pd.DataFrame) -> dict[str, float]:
         "p90": frame["error"].quantile(0.9),
         "bias": 1 / frame["ratio"].median() - 1,
         "coverage": frame["inside"].mean(),
+        **dict(zip(("coverage_low", "coverage_high"), noise.share_interval(int(frame["inside"].sum()), len(frame)))),
         **{name: (plain[name] / plain["measured_tok_s"] - 1).abs().median() for name in BASELINES},
     }
 
@@ -134,6 +135,12 @@ def headline() -> dict[str, dict[str, float]]:
         "prefill": summary(prefill),
         "mixed": summary(frame[frame["phase"] == "mixed"]),
     }
+
+
+def by_chip() -> dict[str, float]:
+    """Median over chips of each one's median error, by phase [1]: a chip with seventy rows counts once."""
+    frame = scored()
+    return {phase: frame[frame["phase"] == phase].groupby("chip")["error"].median().median() for phase in ("decode", "prefill")}
 
 
 def noise_floor() -> dict[str, float]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import accuracy, calibration
+from macros import accuracy, calibration, figure_rows
 from macros.exhibits import _figure, _table
 from macros.narrative import Book
 from macros.tables import Column
 from macros.values import THIN, Value, decimals_for, number, percent
 
 PREDICTED = "held out: fitted without any row of the chip"
+KEPT = 0.05  # how far from its level a class's coverage may lie: the aim
 
 
 def facts() -> dict:
@@ -28,6 +29,7 @@ def facts() -> dict:
         **{name: {k: share(v) for k, v in part.items() if k not in ("rows", "chips")} | {"rows": int(part["rows"]), "chips": int(part["chips"])}
            for name, part in head.items() if name != "mixed"},
         "scored": len(frame), "refused": _all_rows() - len(frame), "mixed": int(head["mixed"]["rows"]),
+        "by_chip": {phase: share(x, f"{PREDICTED}; the median over chips of each one's median") for phase, x in accuracy.by_chip().items()},
         "noise": {phase: share(noise[phase], "two posts of one test on one chip") for phase in ("decode", "prefill")}, "noise_pairs": int(noise["pairs"]),
         "noise_sigma": share(noise["sigma"], "σ over mean, as posted"),
         "own_same": share(same.median(), "one own row of the same phase; the median over machines of each one's median"),
@@ -41,13 +43,18 @@ def facts() -> dict:
 
 
 def _classes_kept() -> dict:
-    """Classes of at least LEAST_ROWS rows: how many, and which hold fewer or more than 80 ± 5 % of their rows."""
+    """Classes of at least LEAST_ROWS rows: how many hold 80 ± 5 % of their rows, and which others their number of rows tells from 80 %."""
     large = accuracy.by_class()
     large = large[large["rows"] >= accuracy.LEAST_ROWS]
-    words = {}
-    for name, out in (("too_narrow", large["coverage"] < 0.75), ("too_wide", large["coverage"] > 0.85)):
-        words[name] = ", ".join(f"{c['class']} ({_percent(c['coverage'], 0)})" for c in large[out].to_dict("records")) or "none"
-    return {"classes": len(large), **words}
+    out = large[(large["coverage"] - calibration.LEVEL).abs() > KEPT]
+    chance = (out["coverage_low"] <= calibration.LEVEL) & (calibration.LEVEL <= out["coverage_high"])
+    words = {name: "; ".join(f"{c['class']} {_coverage(c)}" for c in part.to_dict("records")) for name, part in (("off", out[~chance]), ("maybe_off", out[chance]))}
+    return {"classes": len(large), "classes_kept": len(large) - len(out), **words}
+
+
+def _coverage(row: dict) -> str:
+    """Share of rows in their interval, with the 95 % interval of that share."""
+    return f"{_percent(row['coverage'], 0)} ({number(100 * row['coverage_low'], 0)}–{number(100 * row['coverage_high'], 0)})"
 
 
 def _all_rows() -> int:
@@ -69,7 +76,7 @@ def score_table(book: Book, phase: str, id: str, caption: str) -> str:
             "class": r["class"].removeprefix(f"{phase}, ").replace(phase, "all").replace("deep", "depth over 0").replace("at 0", "depth 0"),
             "rows": Markup('{} <span class="note">{} chips</span>').format(r["rows"], r["chips"]),
             "median": _percent(r["median"]), "p90": _percent(r["p90"], 0), "bias": _percent(r["bias"]),
-            "coverage": _percent(r["coverage"], 0), "naive": _percent(r["naive"], 0), "flat": _percent(r["flat"], 0), "groups": _percent(r["groups"], 0),
+            "coverage": _coverage(r), "naive": _percent(r["naive"], 0), "flat": _percent(r["flat"], 0), "groups": _percent(r["groups"], 0),
         }
         for r in frame.to_dict("records")
     ]  # fmt: skip
@@ -91,13 +98,21 @@ def scatter(book: Book, phase: str, id: str, caption: str) -> str:
     return _figure(book, id, "predicted_scatter", rows.reset_index(drop=True), caption, label)
 
 
+def residuals(book: Book, phase: str, id: str, caption: str) -> str:
+    """Measured over predicted by backend and by format, classes of at least LEAST_ROWS rows."""
+    frame = accuracy.scored()
+    rows = frame[frame["phase"] == phase]
+    spread = pd.concat([figure_rows.spread(rows["ratio"], rows[by], accuracy.LEAST_ROWS).sort_values("n", ascending=False) for by in ("backend", "quant")])
+    points = "; ".join(f"{r.label}: median {number(r.median, 2)}, middle 80 % from {number(r.low, 2)} to {number(r.high, 2)}" for r in spread.itertuples())
+    return _figure(book, id, "residual_spread", spread.reset_index(drop=True), caption, f"{phase.capitalize()}, measured over predicted. {points}.")
+
+
 def worst_table(book: Book, id: str, caption: str) -> str:
     """The furthest machines: what was predicted, what came, the likeliest cause, and what the poster says."""
     far = accuracy.worst()
     cells = [
         {
-            "n": str(i),
-            "what": Markup('{} <span class="note">{} {}, {}, {}; {}</span>').format(r["machine"], r["model"], r["quant"], r["test"], r["backend"], r["id"]),
+            "what": Markup('{}. {} <span class="note">{} {}, {}, {}</span>').format(i, r["machine"], r["model"], r["quant"], r["test"], r["backend"]),
             "predicted": number(r["predicted_tok_s"], decimals_for(r["predicted_tok_s"])),
             "measured": number(r["measured_tok_s"], decimals_for(r["measured_tok_s"])),
             "ratio": number(r["ratio"], 2) + "×",
@@ -107,7 +122,7 @@ def worst_table(book: Book, id: str, caption: str) -> str:
         for i, r in enumerate(far.to_dict("records"), 1)
     ]
     columns = [
-        Column("n", "No."), Column("what", "Machine and test"), Column("predicted", "Predicted", "right", "predicted"),
+        Column("what", "Machine and test"), Column("predicted", "Predicted", "right", "predicted"),
         Column("measured", "Measured", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Diagnosis"),
         Column("notes", "The corpus's note"),
     ]  # fmt: skip

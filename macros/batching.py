@@ -1,6 +1,7 @@
 """Batches and speculation from the same physics: derived, not scored.
 
-Rates here are roofline bounds; `predict` puts efficiencies on them. Standard library only.
+Rates here are bounds by the roofs given; with what a machine reaches of them (`predict_cli`) they are
+estimates. Standard library only.
 """
 
 from __future__ import annotations
@@ -10,13 +11,26 @@ from macros.work import Cache, Structure, Work, decode, verify
 MAX_BATCH = 2**20
 
 
-def roof_s(work: Work, bandwidth_bytes_s: float, peak_flops_s: float) -> float:
+def bytes_s(work: Work, bandwidth_bytes_s: float, cache_bytes_s: float | None = None) -> float:
+    """Time to move some work's bytes [s].
+
+    Args:
+        cache_bytes_s: rate at which caches and states are read [B/s]; None: as weights are
+
+    >>> bytes_s(Work({"weights": 5e9, "kv": 1e9}), 100e9, 50e9)
+    0.07
+    """
+    kept = work.bytes_by_group.get("kv", 0.0) + work.bytes_by_group.get("state", 0.0)
+    return (work.n_bytes - kept) / bandwidth_bytes_s + kept / (cache_bytes_s or bandwidth_bytes_s)
+
+
+def roof_s(work: Work, bandwidth_bytes_s: float, peak_flops_s: float, cache_bytes_s: float | None = None) -> float:
     """Least time for some work: its bytes or its FLOPs, whichever binds [s].
 
     >>> roof_s(Work({"weights": 5e9}, {"body": 1e9}), 100e9, 1e12)
     0.05
     """
-    return max(work.n_bytes / bandwidth_bytes_s, work.flops / peak_flops_s)
+    return max(bytes_s(work, bandwidth_bytes_s, cache_bytes_s), work.flops / peak_flops_s)
 
 
 def decode_rate_tok_s(
@@ -31,8 +45,9 @@ def decode_rate_tok_s(
 
 
 def crossover_batch(
-    model: Structure, bandwidth_bytes_s: float, peak_flops_s: float, depth_tokens: int = 0, cache: Cache = Cache()
-) -> int:
+    model: Structure, bandwidth_bytes_s: float, peak_flops_s: float, depth_tokens: int = 0, cache: Cache = Cache(),
+    cache_bytes_s: float | None = None,
+) -> int:  # fmt: skip
     """Smallest batch whose decode step is bound by compute, no longer by memory [sequences].
 
     Bytes a sequence fall with the batch and FLOPs a sequence do not, so there is one crossover
@@ -45,7 +60,7 @@ def crossover_batch(
 
     def compute_bound(batch: int) -> bool:
         work = decode(model, depth_tokens, batch=batch, cache=cache)
-        return work.flops / peak_flops_s >= work.n_bytes / bandwidth_bytes_s
+        return work.flops / peak_flops_s >= bytes_s(work, bandwidth_bytes_s, cache_bytes_s)
 
     high = 1
     while not compute_bound(high):

@@ -1,6 +1,6 @@
 """The fitted predictor: coefficients from labdata, a case in, a rate with its 80 % interval out.
 
-Standard library only, so that one prediction costs milliseconds. `macros.fit` writes what this reads.
+Loads no numpy, pandas or solver, so that one prediction costs milliseconds. `macros.fit` writes what this reads.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from macros.corpus_models import NotPredictable
 FIT = corpus.FOLDER / "fit.json"
 CODE = ("fit.py", "spread.py")
 LEVEL = 0.80  # what the intervals promise
+LEAST = 0.01  # neither end comes closer to the prediction, in log: no rate is known better
 
 
 @dataclass(frozen=True)
@@ -88,34 +89,42 @@ def case_rate_tok_s(case: corpus.Case, coefficients: Mapping[str, float]) -> flo
     return tokens / whole
 
 
-def classes(load: Load, backend: str, deep: bool) -> dict[str, float]:
-    """What an interval's width depends on: indicators of the classes a load belongs to."""
-    group = backend if backend in ("CUDA", "Metal") else "other"
-    quant = load.quant if load.quant in ("F16", "Q8_0", "Q4_0", "Q4_K_M") else "other"
-    names = [group, quant + " format", *["MoE"] * load.moe]
-    if load.phase == "prefill":
-        names += [f"prefill, {name}" for name in names] + ["prefill"]
-    elif quant == "Q4_K_M":  # the one format whose spread differs much between backends
-        names.append(f"decode, {group}, Q4_K_M")
-    return dict.fromkeys(["all", *names, *["deep"] * deep], 1.0)
+# Classes with fewer public rows than the accuracy page lists by name share an interval.
+NAMED = {"backend": ("CUDA", "Metal"), "quant": ("F16", "Q8_0", "Q4_0", "Q4_K_M"), "arch": ("llama",)}
 
 
-def case_classes(case: corpus.Case) -> dict[str, float]:
+def classes(load: Load, backend: str, deep: bool) -> tuple[str, ...]:
+    """The classes whose intervals must hold what they promise, and to which a load belongs.
+
+    >>> classes(Load("decode", 1, {}, {}, 1, 32, 7e9, 128, 4.0, "qwen3", "Q4_K_M", 5.0), "CUDA", deep=False)
+    ('decode', 'decode, dense', 'decode, CUDA', 'decode, Q4_K_M', 'decode, other arch', 'decode, at 0')
+    """
+    each = {"backend": backend, "quant": load.quant, "arch": load.arch}
+    named = [value if value in NAMED[what] else f"other {what}" for what, value in each.items()]
+    return load.phase, *(f"{load.phase}, {name}" for name in ("MoE" if load.moe else "dense", *named, "deep" if deep else "at 0"))
+
+
+def case_classes(case: corpus.Case) -> tuple[str, ...]:
     """The classes of a case."""
     return classes(case.loads[0], case.device.backend, case.deep)
 
 
-def interval(case_or_classes: Mapping[str, float], intervals: Mapping[str, Mapping[str, float]]) -> tuple[float, float]:
-    """Measured over predicted at both ends of the 80 % interval [1]; it always holds the prediction."""
-    low, high = (sum(intervals[end].get(name, 0.0) * x for name, x in case_or_classes.items()) for end in ("low", "high"))
-    return math.exp(min(low, -0.01)), math.exp(max(high, 0.01))
+def interval(of: Sequence[str], intervals: Mapping[str, Mapping[str, float]]) -> tuple[float, float]:
+    """Measured over predicted at both ends of the 80 % interval of a row's classes [1]; it always holds the prediction."""
+    wider = math.exp(sum(intervals["widen"].get(name, 0.0) for name in ("all", *of)))
+    low, high = (intervals[end][of[0]] * wider for end in ("low", "high"))
+    return math.exp(min(low, -LEAST)), math.exp(max(high, LEAST))
 
 
 def predict(case: corpus.Case) -> Predicted:
     """A case's rate and 80 % interval from the committed fit."""
-    fit = fitted()
-    rate = case_rate_tok_s(case, fit["coefficients"])
-    low, high = interval(case_classes(case), fit["intervals"])
+    return predicted(case, fitted()["coefficients"], fitted()["intervals"])
+
+
+def predicted(case: corpus.Case, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping[str, float]]) -> Predicted:
+    """A case's rate and 80 % interval."""
+    rate = case_rate_tok_s(case, coefficients)
+    low, high = interval(case_classes(case), intervals)
     return Predicted(rate, rate * low, rate * high)
 
 

@@ -1,7 +1,7 @@
 """Public llama-bench results as the predictor's input: one CSV row in, one case out, or the reason why not.
 
 The measured rate is not part of a case: `read` hands it out beside the row, and only the fit and the
-accuracy page ask for it. Standard library only.
+accuracy page ask for it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from macros import devices
+from macros import chip_names, devices
 from macros.calibrated import Device, Load, Setup
-from macros.corpus_models import Model, NotPredictable, number, whole
+from macros.corpus_models import GIB, Model, NotPredictable, number, whole
 
 FOLDER = Path(__file__).resolve().parent.parent / "labdata" / "corpus"
-MEASUREMENTS, CHIPS = FOLDER / "measurements.csv", FOLDER / "chips.csv"
+MEASUREMENTS = FOLDER / "measurements.csv"
 # What a prediction reads. tok_s and tok_s_sigma are not here, and nothing else of a row is looked at.
 INPUTS = (
     "chip", "vendor", "backend", "mem_bandwidth_gbs", "fp16_tflops", "model", "arch", "quant", "model_size_gib", "n_params_b",
@@ -127,6 +126,9 @@ def case(row: Mapping[str, str]) -> Case:
     if not (n_prompt or n_gen):
         raise NotPredictable(f"n_prompt, n_gen: neither given; test is {row['test'][:40]!r}")
     model = Model(row, assumed)
+    has, needs = chip_names.memory_bytes(row["chip"]), model.file_bytes + model.kv_bytes(n_prompt + n_gen + depth)
+    if device.backend != "CPU" and has and needs > has:
+        raise NotPredictable(f"model_size_gib: does not fit: weights and KV cache take {needs / GIB:.1f} GiB; {row['chip'][:60]} has {has / GIB:.0f}")
     loads, steps = [], []
     if n_prompt:
         if device.flops_s is None:
@@ -154,54 +156,8 @@ def _device(row: Mapping[str, str], assumed: list[str]) -> Device:
             assumed.append("compute peak: threads × 96 GFLOP/s")
     elif row["fp16_tflops"].strip():
         flops = devices.full_rate_flops_s(chip, number(row, "fp16_tflops") * 1e12)
-    elif known := peak(chip):
-        flops = devices.full_rate_flops_s(chip, known[1])
-        assumed.append(f"compute peak: labdata/corpus/chips.csv, {known[0]}")
+    elif known := chip_names.peak_of(chip):
+        flops = devices.full_rate_flops_s(chip, known[0])
+        assumed.append(f"compute peak: {known[1]}")
     return Device(backend, vendor, generation, bandwidth, flops, two_dies="Ultra" in chip and vendor == "apple")
 
-
-@cache
-def chips() -> dict[str, dict[str, str]]:
-    """The table of chips by id."""
-    return {row["id"]: row for row in read(CHIPS, ("id", "name", "mem_bandwidth_gbs", "peak_tflops", "peak_is", "peak_source"))}
-
-
-def find_chip(name: str) -> str | None:
-    """Id of a chip in the table by a name as people write it; None: not known, or not one chip.
-
-    >>> find_chip("RTX 3060"), find_chip("Apple M4 Pro 20c"), find_chip("GeForce 9999")
-    ('nvidia-rtx-3060', 'apple-m4-pro-20c', None)
-    """
-    slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"max-q", "blackwell-maxq", name.lower().replace("(cores ?)", ""))).strip("-")
-    slug = re.sub(r"^(nvidia|amd|intel)-|^geforce-|radeon-(?=rx)", "", slug)
-    exact = [i for i in chips() if i == slug or i.partition("-")[2] == slug]
-    if exact:
-        return exact[0]
-    longer = [i for i in chips() if re.match(rf"(\w+-)?{re.escape(slug)}-", i)] if slug else []
-    if vendor_cores := [i for i in longer if re.search(r"-\d+c$", i)]:  # Apple, cores not given: the full chip
-        whole_chip = [i for i in vendor_cores if re.fullmatch(rf"{re.escape(slug)}-\d+c", i)]
-        return max(whole_chip, key=lambda i: float(chips()[i]["peak_tflops"]), default=None)
-    if not longer:
-        longer = similar_chips(name)
-    return longer[0] if len({chips()[i]["peak_tflops"] for i in longer}) == 1 else None
-
-
-def similar_chips(name: str) -> list[str]:
-    """Ids whose words a name's words begin, where it says too little to be one chip."""
-    return [i for i in chips() if _names(name, i)]
-
-
-def _names(name: str, id: str) -> bool:
-    """Whether every word of a name, or of what it has in brackets, begins a word of a chip's id."""
-    words = id.split("-")
-    for part in (name, re.sub(r"\(.*", "", name), *re.findall(r"\(([^()]*)\)", name)):
-        said = re.findall(r"[a-z0-9]+", re.sub(r"(\d) gb\b", r"\1gb", part.lower().replace("tesla ", "")))
-        if said and any(c.isdigit() for c in part) and all(any(w == s or (len(s) > 2 and w.startswith(s)) for w in words) for s in said):
-            return True
-    return False
-
-
-def peak(name: str) -> tuple[str, float] | None:
-    """Id and listed peak of a chip [FLOP/s]."""
-    found = find_chip(name)
-    return (found, float(chips()[found]["peak_tflops"]) * 1e12) if found else None

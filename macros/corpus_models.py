@@ -29,8 +29,8 @@ class NotPredictable(ValueError):
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What the columns do not say of an architecture: vocabulary, width, windows, experts.
+class Config:
+    """What a model's config.json says and the columns do not: vocabulary, width, windows, experts.
 
     Args:
         windowed: share of the layers that attend to `window` tokens only
@@ -50,25 +50,25 @@ class Shape:
 
 
 # By the start of the model's name, first match wins; then by architecture. Source: the models' config.json.
-SHAPES = (
-    ("Llama-2", Shape(32000)), ("TinyLlama", Shape(32000)), ("Mixtral", Shape(32000, 4096, experts=8, used=2, n_ff=14336)),
-    ("Llama-3.2", Shape(128256, tied=True)), ("Llama-3", Shape(128256)), ("Mistral-Nemo", Shape(131072, 5120)),
-    ("Mistral-7B", Shape(32768)), ("Devstral-Small", Shape(131072, 5120)), ("Mistral-Small", Shape(131072, 5120)),
-    ("Gemma-3-1B", Shape(262144, 1152, True, 512, 5 / 6)), ("Gemma-3-4B", Shape(262144, 2560, True, 1024, 5 / 6)),
-    ("Gemma-3-12B", Shape(262144, 3840, True, 1024, 5 / 6)), ("Gemma-3-27B", Shape(262144, 5376, True, 1024, 5 / 6)),
-    ("Qwen2.5-0.5B", Shape(151936, tied=True)), ("Qwen2.5-1.5B", Shape(151936, tied=True)), ("Qwen2.5-3B", Shape(151936, tied=True)),
-    ("Qwen3-0.6B", Shape(151936, 1024, True)), ("Qwen3-1.7B", Shape(151936, 2048, True)), ("Qwen3-4B", Shape(151936, 2560, True)),
-    ("Qwen3-32B", Shape(151936, 5120)), ("Qwen3-30B-A3B", Shape(151936, 2048, experts=128, used=8, n_ff=768)),
-    ("Qwen3-235B-A22B", Shape(151936, 4096, experts=128, used=8, n_ff=1536)),
-    ("gpt-oss-20b", Shape(201088, 2880, False, 128, 0.5, 32, 4, 2880, 8.5)),
-    ("gpt-oss-120b", Shape(201088, 2880, False, 128, 0.5, 128, 4, 2880, 8.5)),
-    ("Phi-4", Shape(100352)),
+BY_NAME = (
+    ("Llama-2", Config(32000)), ("TinyLlama", Config(32000)), ("Mixtral", Config(32000, 4096, experts=8, used=2, n_ff=14336)),
+    ("Llama-3.2", Config(128256, tied=True)), ("Llama-3", Config(128256)), ("Mistral-Nemo", Config(131072, 5120)),
+    ("Mistral-7B", Config(32768)), ("Devstral-Small", Config(131072, 5120)), ("Mistral-Small", Config(131072, 5120)),
+    ("Gemma-3-1B", Config(262144, 1152, True, 512, 5 / 6)), ("Gemma-3-4B", Config(262144, 2560, True, 1024, 5 / 6)),
+    ("Gemma-3-12B", Config(262144, 3840, True, 1024, 5 / 6)), ("Gemma-3-27B", Config(262144, 5376, True, 1024, 5 / 6)),
+    ("Qwen2.5-0.5B", Config(151936, tied=True)), ("Qwen2.5-1.5B", Config(151936, tied=True)), ("Qwen2.5-3B", Config(151936, tied=True)),
+    ("Qwen3-0.6B", Config(151936, 1024, True)), ("Qwen3-1.7B", Config(151936, 2048, True)), ("Qwen3-4B", Config(151936, 2560, True)),
+    ("Qwen3-32B", Config(151936, 5120)), ("Qwen3-30B-A3B", Config(151936, 2048, experts=128, used=8, n_ff=768)),
+    ("Qwen3-235B-A22B", Config(151936, 4096, experts=128, used=8, n_ff=1536)),
+    ("gpt-oss-20b", Config(201088, 2880, False, 128, 0.5, 32, 4, 2880, 8.5)),
+    ("gpt-oss-120b", Config(201088, 2880, False, 128, 0.5, 128, 4, 2880, 8.5)),
+    ("Phi-4", Config(100352)),
 )  # fmt: skip
-ARCHITECTURES = {
-    "llama": Shape(32000), "mistral3": Shape(131072, 5120), "qwen2": Shape(151936), "qwen3": Shape(151936), "phi3": Shape(32064),
-    "gemma": Shape(256000, tied=True), "gemma2": Shape(256000, 0, True, 4096, 0.5), "gemma3": Shape(262144, 0, True, 1024, 5 / 6),
-    "qwen3moe": Shape(151936, 2048, experts=128, used=8, n_ff=768), "gpt-oss": Shape(201088, 2880, False, 128, 0.5, 32, 4, 2880, 8.5),
-    "olmo2": Shape(100352), "granite": Shape(49152), "stablelm": Shape(50304), "starcoder2": Shape(49152), "phi2": Shape(51200),
+BY_ARCHITECTURE = {
+    "llama": Config(32000), "mistral3": Config(131072, 5120), "qwen2": Config(151936), "qwen3": Config(151936), "phi3": Config(32064),
+    "gemma": Config(256000, tied=True), "gemma2": Config(256000, 0, True, 4096, 0.5), "gemma3": Config(262144, 0, True, 1024, 5 / 6),
+    "qwen3moe": Config(151936, 2048, experts=128, used=8, n_ff=768), "gpt-oss": Config(201088, 2880, False, 128, 0.5, 32, 4, 2880, 8.5),
+    "olmo2": Config(100352), "granite": Config(49152), "stablelm": Config(50304), "starcoder2": Config(49152), "phi2": Config(51200),
 }  # fmt: skip
 
 
@@ -103,9 +103,9 @@ class Model:
 
     def __init__(self, row: Mapping[str, str], assumed: list[str]):
         self.arch, self.quant = row["arch"].strip(), row["quant"].strip()
-        if self.arch not in ARCHITECTURES:
-            raise NotPredictable(f"arch: not known; got {self.arch[:40]!r}; known: {', '.join(ARCHITECTURES)}")
-        self.shape = next((s for start, s in SHAPES if row["model"].startswith(start)), ARCHITECTURES[self.arch])
+        if self.arch not in BY_ARCHITECTURE:
+            raise NotPredictable(f"arch: not known; got {self.arch[:40]!r}; known: {', '.join(BY_ARCHITECTURE)}")
+        self.config = next((s for start, s in BY_NAME if row["model"].startswith(start)), BY_ARCHITECTURE[self.arch])
         self.params = number(row, "n_params_b") * 1e9
         self.n_layer, self.n_head, self.n_kv, self.head_dim = (
             int(number(row, c)) for c in ("n_layer", "n_head", "n_head_kv", "head_dim"))
@@ -123,14 +123,14 @@ class Model:
         else:
             raise NotPredictable(f"model_size_gib: not given, and {self.quant[:20]!r} has no usual bits a weight")
         self.bits = 8 * self.file_bytes / self.params
-        self.embedding = self.shape.n_vocab * (self.shape.n_embd or self.n_head * self.head_dim)
+        self.embedding = self.config.n_vocab * (self.config.n_embd or self.n_head * self.head_dim)
         if self.embedding * 2 > self.params:
             raise NotPredictable(f"n_params_b: smaller than the embeddings of {self.arch}; got {row['n_params_b'][:20]!r}")
         self._groups(row)
 
     def _groups(self, row: Mapping[str, str]) -> None:
         """Weights read once in a step, touched by one token, and parameters of a token's matmuls."""
-        s, unread = self.shape, 0 if self.shape.tied else self.embedding
+        s, unread = self.config, 0 if self.config.tied else self.embedding
         if not self.moe:
             self.step_bytes = self.all_bytes = self.file_bytes - unread * self.bits / 8
             self.body = self.params - self.embedding - unread
@@ -147,10 +147,11 @@ class Model:
             self.step_bytes, self.body = active * self.bits / 8, max(active - self.embedding, active / 2)
         self.all_bytes = self.file_bytes - unread * rest_bits / 8
 
-    def _cells(self, tokens: float) -> float:
-        """KV cells read over all layers, sliding windows counted."""
-        seen = min(tokens, self.shape.window) if self.shape.window else tokens
-        return self.n_layer * ((1 - self.shape.windowed) * tokens + self.shape.windowed * seen)
+    def kv_bytes(self, tokens: float) -> float:
+        """KV cache of a context of so many tokens, sliding windows counted [B]."""
+        seen = min(tokens, self.config.window) if self.config.window else tokens
+        cells = self.n_layer * ((1 - self.config.windowed) * tokens + self.config.windowed * seen)
+        return cells * 2 * self.n_kv * self.head_dim * self.kv_element_bytes
 
     def _load(self, phase: str, tokens: int, bytes: dict, flops: dict, passes: int) -> Load:
         return Load(phase, tokens, bytes, flops, passes, self.n_layer, self.body, self.head_dim, self.n_head / self.n_kv, self.arch,
@@ -158,13 +159,12 @@ class Model:
 
     def decode(self, n_gen: int, depth: int) -> Load:
         """A mean step of tgN: the cache grows from depth to depth + N."""
-        kv = self._cells(depth + (n_gen + 1) / 2) * 2 * self.n_kv * self.head_dim * self.kv_element_bytes
-        return self._load("decode", 1, {"weights": self.step_bytes, "kv": kv}, {}, 1)
+        return self._load("decode", 1, {"weights": self.step_bytes, "kv": self.kv_bytes(depth + (n_gen + 1) / 2)}, {}, 1)
 
     def prefill(self, n: int, depth: int, ubatch: int) -> Load:
         """A whole prompt of N tokens after a depth."""
         passes = -(-n // ubatch)
-        attended = (1 - self.shape.windowed) * _attended(n, depth, None) + self.shape.windowed * _attended(n, depth, self.shape.window or None)
+        attended = (1 - self.config.windowed) * _attended(n, depth, None) + self.config.windowed * _attended(n, depth, self.config.window or None)
         flops = {"matmul": 2 * self.body * n + 2 * self.embedding * passes, "attention": 4 * self.n_layer * self.n_head * self.head_dim * attended}
         return self._load("prefill", n, {"weights": self.all_bytes}, flops, passes)
 

@@ -170,15 +170,17 @@ def main() -> None:
         print(f"\rHeld out {line}\033[K", end="", file=sys.stderr, flush=True)
 
     learnt, without = both_phases(rows), held_out(rows, told)
-    print(file=sys.stderr)
     off = {r.id: math.log(r.tok_s / without[r.id]) for r in rows}
+    told("the intervals, chip by chip")
+    spreads = spread.HeldOut(rows, off)
+    print(file=sys.stderr)
     document = {
         "inputs": calibration.inputs_sha256(),
         "coefficients": dict(sorted(learnt.items())),
-        "intervals": spread.intervals(rows, off),
+        "intervals": spread.intervals(rows, off, spreads.level()),
         "own_row": spread.own_row(rows, off),
         "own_held_out": spread.own_misses(rows, off),
-        "held_out": spread.held_out_table(rows, without, off),
+        "held_out": spreads.table(without),
     }
     labdata.write_text(calibration.FIT, _compact(document))
     print(f"{calibration.FIT}: {len(learnt)} coefficients from {len(rows)} rows")

@@ -52,6 +52,20 @@ def half_width(values: Sequence[float]) -> float:
     return t_quantile((1 + CONFIDENCE) / 2, n - 1) * sigma / math.sqrt(n) / statistics.fmean(values)
 
 
+def share_interval(hits: int, n: int) -> tuple[float, float]:
+    """95 % interval of a share of which `hits` of n were seen (fraction).
+
+    Assumes: n independent draws; where they come in clusters that go together, the truth is wider.
+    Source: Wilson 1927; the doctest's cases are Newcombe's (1998, Statistics in Medicine 17, table I, method 3).
+
+    >>> [[round(end, 4) for end in share_interval(*case)] for case in ((81, 263), (15, 148), (0, 20))]
+    [[0.2553, 0.3662], [0.0624, 0.1605], [0.0, 0.1611]]
+    """
+    z = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    centre, reach = hits + z * z / 2, z * math.sqrt(hits * (n - hits) / n + z * z / 4)
+    return max(0.0, (centre - reach) / (n + z * z)), (centre + reach) / (n + z * z)
+
+
 def grubbs_critical(n: int, alpha: float) -> float:
     """Grubbs' two-sided limit on the largest distance from the mean in sigmas, n values.
 

@@ -39,8 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m macros.predict", description="Predict llama-bench rates, with 80 %% intervals.")
-    parser.add_argument("machine", nargs="?", metavar="MACHINE", help="a name in labdata/machines, or a chip of labdata/corpus/chips.csv (\"RTX 3090\")")
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a name in labdata/models, or a GGUF file")
+    parser.add_argument("machine", nargs="?", metavar="MACHINE", help="a name in labdata/machines, or a chip of labdata/chips (\"RTX 3090\")")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a name in labdata/models, or a GGUF file, here or behind a URL")
     counts = {"--depth": (0, "tokens already in the context"), "--prompt": (512, "prompt tokens of the prefill test"),
               "--gen": (128, "tokens generated in the decode test"), "--batch": (1, "sequences decoded together; derived, unscored")}  # fmt: skip
     for name, (default, words) in counts.items():
@@ -80,7 +80,7 @@ def one(ask: argparse.Namespace) -> dict:
         tests.append(_test(of, tokens, ask))
     doubts = _after_own(ask, subject, device, tests, memory_bytes)
     if ask.batch > 1:
-        tests.append(_batched(subject_load.load(subject, "decode", ask.gen, ask.depth, ask.kv), device, ask.batch))
+        tests.append(_batched(subject, device, ask))
     return {"machine": ask.machine, "model": subject.name, "backend": device.backend, "assumed": list(assumed),
             "roofs": {"bandwidth_gb_s": device.bandwidth_bytes_s / 1e9, "peak_tflop_s": device.flops_s and device.flops_s / 1e12}, "tests": tests, "far_below": doubts}  # fmt: skip
 
@@ -96,30 +96,30 @@ def _machine(name: str, backend: str | None) -> tuple[calibrated.Device, tuple[s
             return *subject_load.device(machine, backend), machine.specs.memory.si
     except labdata.LabError as error:
         raise NotPredictable(str(error)) from None
-    return *subject_load.chip_device(name, backend), None
+    return subject_load.chip_device(name, backend)
 
 
 def _model(name: str):
-    from macros import labdata, subject_load
+    from macros import gguf_bytes, labdata, subject_load
     from macros.cards import Model
 
     path = labdata.ROOT / "models" / f"{name}.yml"
     try:
         if path.is_file() and path.parent == labdata.ROOT / "models":
             return subject_load.from_card(labdata.parse(Model, path, f"models/{name}.yml"))
-        if Path(name).is_file():
-            return subject_load.from_file(Path(name))
+        if gguf_bytes.is_url(name) or Path(name).is_file():
+            return subject_load.from_file(name)
     except (ValueError, OSError, labdata.LabError) as error:
         raise NotPredictable(str(error)) from None
     known = ", ".join(sorted(p.stem for p in path.parent.glob("*.yml")))
-    raise NotPredictable(f"model: neither in labdata/models nor a file; got {name[:60]!r}; known: {known}")
+    raise NotPredictable(f"model: neither in labdata/models nor a file or URL of a GGUF; got {name[:60]!r}; known: {known}")
 
 
 def _test(of: corpus.Case, tokens: int, ask: argparse.Namespace) -> dict:
     """One test with its interval and everything it rests on."""
     from macros import subject_load
 
-    load, fit = of.loads[0], calibration.fitted()
+    load, fit, file = of.loads[0], calibration.fitted(), Path(ask.model.partition("?")[0]).name
     predicted = calibration.predict(of)
     parts = calibrated.terms(load, of.device, of.setup)
     took = {name: t.seconds(fit["coefficients"]) for name, t in parts.items()}
@@ -138,7 +138,7 @@ def _test(of: corpus.Case, tokens: int, ask: argparse.Namespace) -> dict:
             }
             for name, t in parts.items()
         },
-        "disprove": f"llama-bench -m {Path(ask.model).name}{'' if ask.model.endswith('.gguf') else '.gguf'} {other} {tokens}" + (f" -d {ask.depth}" if ask.depth else "")
+        "disprove": f"llama-bench -m {file}{'' if file.endswith('.gguf') else '.gguf'} {other} {tokens}" + (f" -d {ask.depth}" if ask.depth else "")
         + (f" -ctk {ask.kv} -ctv {ask.kv} -fa 1" if ask.kv != "f16" else ""),
     }  # fmt: skip
 
@@ -171,13 +171,36 @@ def _after_own(ask: argparse.Namespace, subject, device: calibrated.Device, test
     return [{"cause": c.cause, "fit": c.fit, "check": c.check} for c in diagnose.causes(symptom)]
 
 
-def _batched(load: calibrated.Load, device: calibrated.Device, batch: int) -> dict:
-    """Decode rate of several sequences together: weights once, a cache each. Derived, unscored."""
-    took = {n: t.seconds(calibration.fitted()["coefficients"]) for n, t in calibrated.terms(load, device, calibrated.Setup()).items()}
-    compute = 2 * load.ffn_params * batch / device.flops_s if device.flops_s else 0.0
-    step = max(took["weights"], compute) + batch * took["kv"] + took["fixed"]
-    return {"test": f"decode, {batch} sequences", "tok_s": _digits(batch / step), "binds": "compute" if compute > took["weights"] else "weights",
-            "note": "derived, unscored; compute at its full peak"}  # fmt: skip
+def _batched(subject, device: calibrated.Device, ask: argparse.Namespace) -> dict:
+    """Decode rate of several sequences together, exact work over the roofs this machine is predicted to reach. Derived, unscored."""
+    from macros import batching, subject_load, work
+
+    learnt = calibration.fitted()["coefficients"]
+
+    def reached(phase: str, tokens: int) -> dict[str, float]:
+        parts = calibrated.terms(subject_load.load(subject, phase, tokens, ask.depth, ask.kv), device, calibrated.Setup())
+        return {name: math.exp(t.exponent(learnt)) for name, t in parts.items()}
+
+    share, model, cache = reached("decode", ask.gen), subject.structure, subject_load.cache(ask.kv)
+    reads_bytes_s, cache_bytes_s = (device.bandwidth_bytes_s * share[part] for part in ("weights", "kv"))
+    step = work.decode(model, ask.depth, ask.gen, ask.batch, cache)
+    memory_s = step_s = batching.bytes_s(step, reads_bytes_s, cache_bytes_s)
+    found, said = {}, ["derived, unscored"]
+    if device.flops_s is None:
+        said.append("compute not counted: no peak known")
+    else:
+        flops_s = device.flops_s * reached("prefill", ask.prompt)["matmul"]
+        step_s = batching.roof_s(step, reads_bytes_s, flops_s, cache_bytes_s)
+        try:
+            found["compute_bound_from"] = batching.crossover_batch(model, reads_bytes_s, flops_s, ask.depth, cache, cache_bytes_s)
+            said.append(f"compute binds from {found['compute_bound_from']} sequences")
+        except ValueError:
+            said.append("compute binds at no number of sequences")
+    if model.n_expert:
+        found["experts_a_layer"] = _digits(work.expected_experts(model.n_expert, model.n_expert_used, ask.batch))
+        said.append(f"{found['experts_a_layer']:g} of {model.n_expert} experts a layer")
+    rate = ask.batch / (step_s + model.n_layer * share["fixed"] * 1e-6)
+    return {"test": f"tg{ask.gen} × {ask.batch}", "tok_s": _digits(rate), "binds": "compute" if step_s > memory_s else "memory", **found, "note": "; ".join(said)}
 
 
 def _digits(x: float, n: int = 4) -> float:

@@ -189,15 +189,24 @@ def explained(lab: Lab, run: Run, r: Result) -> bool:
     return not on_cpu and (r.n_gpu_layers is None or not 0 <= r.n_gpu_layers < card.shape.n_layer)
 
 
-def at_rest(lab: Lab, runs: list[Run]) -> list[tuple[Run, Result]]:
-    """The newest explained result at depth 0 of each test, model and backend; a depth sweep's own only where there is no other."""
+def at_rest(lab: Lab, runs: list[Run], explained_only: bool = True) -> list[tuple[Run, Result]]:
+    """The newest (explained) result at depth 0 of each test, model and backend; a depth sweep's own only where there is no other."""
     newest: dict[tuple, tuple[Run, Result]] = {}
     for sweeps in (True, False):
         for run in runs:
             deep = {r.experiment for r in run.results if r.depth}
             newest |= {(r.test, r.model, r.backend): (run, r) for r in run.results
-                       if r.depth == 0 and rate(r) and (r.experiment in deep) == sweeps and explained(lab, run, r)}  # fmt: skip
+                       if r.depth == 0 and r.failed is None and (r.experiment in deep) == sweeps
+                       and (not explained_only or explained(lab, run, r))}  # fmt: skip
     return list(newest.values())
+
+
+def token_work(card: predict.Model, r: Result) -> tuple[float, float]:
+    """What a token of a result at depth 0 costs by both models of the work, first order and exact: bytes of a decode step [B],
+    FLOPs of a prompt's token [FLOP]."""
+    if r.n_gen:
+        return predict.step_bytes(card), predict.exact_decode_bytes(card)
+    return 2 * predict.token_params(card), predict.exact_prefill_flops_per_token(card, r.n_prompt)
 
 
 def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
@@ -209,15 +218,8 @@ def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
     for run, r in at_rest(lab, runs):
         machine, card, m = lab.machines[run.machine], lab.models[r.model], rate(r)
         assert m is not None
-        peak = machine.specs.peak_compute
-        if r.n_gen:
-            first = m.mean / predict.decode_ceiling_tok_s(machine, card)
-            exact = m.mean * predict.exact_decode_bytes(card) / machine.specs.memory_bandwidth.si
-        elif peak:
-            first = m.mean * 2 * predict.token_params(card) / peak.si
-            exact = m.mean * predict.exact_prefill_flops_per_token(card, r.n_prompt) / peak.si
-        else:
-            first = exact = math.nan
+        roof = machine.specs.memory_bandwidth if r.n_gen else machine.specs.peak_compute
+        first, exact = (m.mean * work / roof.si for work in token_work(card, r)) if roof else (math.nan, math.nan)
         found.append({"run": run.id, "test": r.test, "model": r.model, "backend": r.backend, "rate_tok_s": m.mean, "first_order": first, "exact": exact})
     return pd.DataFrame(found)
 

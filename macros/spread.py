@@ -1,9 +1,13 @@
 """How far measurements lie from held-out predictions: 80 % intervals, and what one own row tells.
 
-Intervals are linear quantile regressions (scikit-learn's QuantileRegressor) of the held-out log misses
-on the classes a row belongs to: a table of numbers that a prediction reads without scikit-learn. MAPIE's
-conformal regressors were considered and not used: they hold the estimator they calibrate and refit it
-without regard to chips, and a prediction would have to load them.
+Intervals are group-conditional conformal (Gibbs, Cherian, Candès 2023, Conformal Prediction With Conditional
+Guarantees): a quantile regression (scikit-learn's QuantileRegressor) of each row's score on the classes it belongs
+to, which overlap. The score is a held-out miss as a multiple of its phase's 10 % or 90 % tail, the side it fell to.
+Such a regression holds its own rows; the rows of a chip it has not seen miss together, and more of them. So its
+level is raised until chips left out one by one hold 80 %: for a chip being scored, the others alone decide.
+
+What is kept is a table of numbers, which a prediction reads without scikit-learn. MAPIE's conformal regressors
+refit the estimator they calibrate, without regard to chips, and a prediction would have to load them.
 """
 
 from __future__ import annotations
@@ -17,38 +21,61 @@ from sklearn.linear_model import QuantileRegressor
 
 from macros import calibration
 
-# The regressions' tails. Rows of one chip miss together, so tails of 10 % hold fewer than 80 % of the
-# rows of a chip not seen; these hold 80 % of them, found on the same held-out rows.
-TAILS = (0.065, 0.935)
-OWN_TAILS = (0.10, 0.90)  # after an own row, machines are what counts
-SHRINK = 0.004  # L1 penalty: a class must earn its own width
+TAILS = (0.10, 0.90)
+LEVELS = (0.80, 0.82, 0.84, 0.86, 0.88)
+SHRINK = 0.002  # L1 penalty: a class must earn its own width
+SMALL = 0.02  # scores below this multiple of a tail are alike
 
 
-def intervals(rows: Sequence, off: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Both ends of the interval as coefficients by class, of log(measured / predicted)."""
+def intervals(rows: Sequence, off: Mapping[str, float], level: float) -> dict[str, dict[str, float]]:
+    """Both tails by phase, and by class the log of what widens them, of log(measured / predicted).
+
+    Args:
+        level: of the regression; above what it shall hold on chips it has not seen
+    """
     rows = [r for r in rows if r.case.kind != "mixed"]
+    low, high = ({phase: float(np.quantile([off[r.id] for r in rows if r.case.kind == phase], tail)) for phase in ("decode", "prefill")} for tail in TAILS)
     each = [calibration.case_classes(r.case) for r in rows]
-    names = sorted({n for c in each for n in c} - {"all"})
-    x = np.array([[c.get(n, 0.0) for n in names] for c in each])
-    y = np.array([off[r.id] for r in rows])
-    found = {}
-    for end, tail in zip(("low", "high"), TAILS, strict=True):
-        model = QuantileRegressor(quantile=tail, alpha=SHRINK, solver="highs").fit(x, y)
-        found[end] = {n: round(float(c), 4) for n, c in zip(["all", *names], [model.intercept_, *model.coef_]) if abs(c) > 1e-4}
-    return found
+    names = sorted({n for c in each for n in c})
+    x = np.array([[n in c for n in names] for c in each], dtype=float)
+    score = [off[r.id] / (high if off[r.id] > 0 else low)[r.case.kind] for r in rows]
+    model = QuantileRegressor(quantile=level, alpha=SHRINK, solver="highs").fit(x, np.log(np.maximum(score, SMALL)))
+    widen = {n: round(float(c), 4) for n, c in zip(["all", *names], [model.intercept_, *model.coef_]) if abs(c) > 1e-4}
+    return {"low": {p: round(v, 4) for p, v in low.items()}, "high": {p: round(v, 4) for p, v in high.items()}, "widen": widen}
 
 
-def held_out_table(rows: Sequence, without: Mapping[str, float], off: Mapping[str, float]) -> dict[str, list[float]]:
-    """Per row: predicted rate and both ends, from fits and intervals that saw no row of its chip [tok/s]."""
-    found = {}
-    for chip in sorted({r.chip for r in rows}):
-        ends = intervals([r for r in rows if r.chip != chip], off)
-        for r in rows:
-            if r.chip == chip:
-                rate = without[r.id]
-                low, high = calibration.interval(calibration.case_classes(r.case), ends)
-                found[r.id] = [float(f"{v:.5g}") for v in (rate, rate * low, rate * high)]
-    return dict(sorted(found.items()))
+class HeldOut:
+    """Intervals at every level for every chip left out, and the level that the others' rows choose."""
+
+    def __init__(self, rows: Sequence, off: Mapping[str, float]):
+        self.rows, self.off = rows, off
+        self.ends: dict[tuple[str, float], dict] = {}
+        for chip in sorted({r.chip for r in rows}):
+            for level in LEVELS:
+                self.ends[chip, level] = intervals([r for r in rows if r.chip != chip], off, level)
+
+    def ratio(self, row, level: float) -> tuple[float, float]:
+        """Measured over predicted at both ends, learnt without the row's chip [1]."""
+        return calibration.interval(calibration.case_classes(row.case), self.ends[row.chip, level])
+
+    def level(self, but: str | None = None) -> float:
+        """The level at which the held-out intervals come nearest to 80 %, over all chips but one."""
+        others = [r for r in self.rows if r.chip != but and r.case.kind != "mixed"]
+
+        def held(level: float) -> float:
+            ends = ((self.ratio(r, level), math.exp(self.off[r.id])) for r in others)
+            return sum(low <= miss <= high for (low, high), miss in ends) / len(others)
+
+        return min(LEVELS, key=lambda level: abs(held(level) - calibration.LEVEL))
+
+    def table(self, without: Mapping[str, float]) -> dict[str, list[float]]:
+        """Per row: predicted rate and both ends, from fits, intervals and a level that saw no row of its chip [tok/s]."""
+        levels = {chip: self.level(chip) for chip in {r.chip for r in self.rows}}
+        found = {}
+        for r in self.rows:
+            low, high = self.ratio(r, levels[r.chip])
+            found[r.id] = [float(f"{without[r.id] * x:.5g}") for x in (1.0, low, high)]
+        return dict(sorted(found.items()))
 
 
 def own_row(rows: Sequence, off: Mapping[str, float]) -> dict[str, list[float]]:
@@ -65,7 +92,7 @@ def own_row(rows: Sequence, off: Mapping[str, float]) -> dict[str, list[float]]:
         known = np.abs(a) > 1e-6
         # Least absolute misses through the origin: the median of b / a, weighted by |a|.
         share = float(np.clip(_quantile(b[known] / a[known], 0.5, (weight * np.abs(a))[known]), 0, 1))
-        low, high = (math.exp(_quantile(b - share * a, tail, weight)) for tail in OWN_TAILS)
+        low, high = (math.exp(_quantile(b - share * a, tail, weight)) for tail in TAILS)
         found[kind] = [round(v, 4) for v in (share, min(low, 0.99), max(high, 1.01))]
     return found
 

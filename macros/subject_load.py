@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from macros import calibration, corpus, devices, memory, work
+from macros import calibration, chip_names, corpus, devices, memory, work
 from macros.calibrated import Device, Load, Setup, prior
 from macros.cards import Machine, Model
 from macros.corpus import Case
@@ -34,16 +34,16 @@ def from_card(model: Model) -> Subject:
     return Subject(model.name, model.quant, model.structure())
 
 
-def from_file(path: Path) -> Subject:
-    """A GGUF file by its header.
+def from_file(name: str) -> Subject:
+    """A GGUF file, here or behind a URL, by its header.
 
     Raises:
         ValueError: not a GGUF file, or an architecture whose work is not known.
     """
     from macros import gguf_header
 
-    header = gguf_header.read_header(path)
-    return Subject(path.stem, header.quant, header.structure)
+    header = gguf_header.read_header(name)
+    return Subject(Path(name.partition("?")[0]).stem, header.quant, header.structure)
 
 
 def device(machine: Machine, backend: str | None = None) -> tuple[Device, tuple[str, ...]]:
@@ -60,31 +60,32 @@ def device(machine: Machine, backend: str | None = None) -> tuple[Device, tuple[
         if machine.cores:
             flops = machine.cores * devices.CPU_THREAD_FLOPS_S
             assumed.append(f"compute peak: {machine.cores} cores × 96 GFLOP/s")
-    elif known := corpus.peak(machine.chip):
-        flops = devices.full_rate_flops_s(machine.chip, known[1])
-        assumed.append(f"compute peak: labdata/corpus/chips.csv, {known[0]}")
+    elif known := chip_names.peak_of(machine.chip):
+        flops = devices.full_rate_flops_s(machine.chip, known[0])
+        assumed.append(f"compute peak: {known[1]}")
     elif machine.specs.peak_compute:
         flops = devices.full_rate_flops_s(machine.chip, machine.specs.peak_compute.si)
     return Device(family, vendor, generation, bandwidth, flops, "Ultra" in machine.chip and vendor == "apple"), tuple(assumed)
 
 
-def chip_device(chip: str, backend: str | None = None) -> tuple[Device, tuple[str, ...]]:
-    """A chip of labdata/corpus/chips.csv as a device.
+def chip_device(name: str, backend: str | None = None) -> tuple[Device, tuple[str, ...], float | None]:
+    """A chip of the hardware table as a device, what was assumed, and the most memory it is sold with [B]; None: any.
 
     Raises:
         NotPredictable: not in the table.
     """
-    found = corpus.find_chip(chip)
-    if not found:
-        close = ", ".join(corpus.similar_chips(chip)[:8])
-        raise NotPredictable(f"machine: neither in labdata/machines nor one chip of labdata/corpus/chips.csv; got {chip[:60]!r}" + (f"; which of {close}?" if close else ""))
-    row = corpus.chips()[found]
-    vendor, generation = devices.family(row["name"])
+    chip = chip_names.find(name)
+    if not chip:
+        close = ", ".join(c.id for c in chip_names.candidates(name)[:8])
+        raise NotPredictable(f"machine: neither in labdata/machines nor one chip of labdata/chips; got {name[:60]!r}" + (f"; which of {close}?" if close else ""))
+    vendor, generation = devices.family(chip.name)
     family = devices.backend_family(backend or BACKENDS.get(vendor, "CPU"), vendor)
-    peak = devices.full_rate_flops_s(row["name"], float(row["peak_tflops"]) * 1e12)
     if family == "CPU":
-        raise NotPredictable(f"backend: the CPU beside {found} is not in the table; describe it in labdata/machines")
-    return Device(family, vendor, generation, float(row["mem_bandwidth_gbs"]) * 1e9, peak, "Ultra" in row["name"]), (f"roofs: labdata/corpus/chips.csv, {found}",)
+        raise NotPredictable(f"backend: the CPU beside {chip.id} is not in the table; describe it in labdata/machines")
+    peak = chip_names.peak(chip)
+    flops = devices.full_rate_flops_s(chip.name, peak[0]) if peak else None
+    assumed = (f"roofs: labdata/chips, {chip.id}", *([f"compute peak: {peak[1]}"] if peak else []))
+    return Device(family, vendor, generation, chip.memory_bandwidth.si, flops, "Ultra" in chip.name), assumed, chip_names.memory_bytes(chip.id)
 
 
 def load(subject: Subject, phase: str, tokens: int, depth: int, kv_type: str = "f16", ubatch: int = corpus.DEFAULT_UBATCH) -> Load:
@@ -102,7 +103,7 @@ def load(subject: Subject, phase: str, tokens: int, depth: int, kv_type: str = "
     shared = (model.n_layer, model.body_params, attends.k_dim if attends else 0, attends.n_head * attends.k_dim / attends.k_cell if attends else 1.0,
               model.arch, subject.quant, 8 * sum(w.n_bytes for w in kept) / sum(w.params for w in kept), bool(model.n_expert), touched)  # fmt: skip
     if phase == "decode":
-        kv = work.kv_read_bytes(model, depth + (tokens + 1) / 2, _cache(kv_type))
+        kv = work.kv_read_bytes(model, depth + (tokens + 1) / 2, cache(kv_type))
         return Load("decode", 1, {"weights": touched, "kv": kv}, {}, 1, *shared)
     passes = -(-tokens // ubatch)
     head = sum(w.params for w in kept if w.role == "head")
@@ -111,7 +112,8 @@ def load(subject: Subject, phase: str, tokens: int, depth: int, kv_type: str = "
     return Load("prefill", tokens, {"weights": sum(w.n_bytes for w in kept)}, flops, passes, *shared)
 
 
-def _cache(kv_type: str) -> work.Cache:
+def cache(kv_type: str) -> work.Cache:
+    """A KV cache of one type for keys and values."""
     return work.Cache(type_k=kv_type.upper(), type_v=kv_type.upper())
 
 
@@ -136,7 +138,7 @@ def predict(machine: Machine, model: Model, test: str, depth: int = 0) -> calibr
 
 def needed_bytes(subject: Subject, tokens: int, kv_type: str = "f16") -> float:
     """Memory that weights and a KV cache of that many tokens take [B]. Ignores: compute buffers."""
-    return memory.allocation(subject.structure, tokens, _cache(kv_type)).total
+    return memory.allocation(subject.structure, tokens, cache(kv_type)).total
 
 
 def contributions(features: Mapping[str, float], coefficients: Mapping[str, float]) -> dict[str, float]:

