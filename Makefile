@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE
+	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site serve host check test perf lighthouse lock fit schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fit schema fuzz faults clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -74,6 +74,14 @@ site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
 	@echo "Building the site, a few seconds"; $(RUN) -m mkdocs build -q && echo "Built: site/index.html"
 
+publish: ## build the site and put it on any static host: DEST=folder or host:path (rsync; DELETE=1 removes what is old) SITE_URL=https://…
+	@$(SETUP) site
+	@$(RUN) -m bench.publish
+
+zensical: ## build the same pages with MkDocs' successor and list what differs (may fail)
+	@$(SETUP) successor
+	@$(RUN) -m bench.successor
+
 serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site
 	@$(RUN) -m mkdocs serve
@@ -82,15 +90,25 @@ host: ## what the bench sees of this machine, and its row of the hardware table
 	@$(SETUP) site
 	@$(RUN) -m bench host
 
-check: ## check all of labdata/, its seals against git, and that docs/ types no result by hand
+post: ## drafts of a post for each place, every number the page's: DAY=1 or RUN=<machine or run>, POLISH=model.gguf
+	@$(SETUP) site
+	@test -z "$$POLISH" || $(SETUP) bench
+	@$(RUN) -m bench post
+
+check-post: ## a draft edited by hand against the summary of today: FILE=drafts/day-01/x.txt
+	@$(SETUP) site
+	@$(RUN) -m bench check-post
+
+check: ## check all of labdata/, its seals against git, that docs/ types no result by hand, and site/ where it was built
 	@$(SETUP) site
 	@$(RUN) -m bench check
+	@if [ -d site ]; then $(RUN) -m macros.built; fi
 
 test: ## run the whole test suite
 	@$(SETUP) test
 	@$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-perf: ## time what must stay quick: an import and predictions of 10,000 rows, one prediction, one fit
+perf: ## time and memory of load, check, build, import and predictions on generated labs: SIZES=20,200,1000 RECORD=1
 	@$(SETUP) test
 	@$(RUN) -m tests.perf
 
@@ -107,10 +125,20 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra bench -c .cache/all.txt -o lock/bench.txt
 	@$(LOCK) --extra fit -c .cache/all.txt -o lock/fit.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
+	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
+	@$(LOCK) --extra fuzz -c .cache/all.txt -o lock/fuzz.txt
 
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit
 	@OMP_NUM_THREADS=1 $(RUN) -m macros.fit
+
+fuzz: ## strangers' bytes at every door for SECONDS_EACH=600, guided by coverage where atheris has a wheel
+	@$(SETUP) fuzz
+	@$(RUN) -m tests.fuzz "$${SECONDS_EACH:-600}"
+
+faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, half an hour
+	@$(SETUP) test
+	@$(RUN) -m tests.faults 1 --record
 
 schema: ## write what documents labdata/: JSON Schema for editors, its README, and README's table
 	@$(SETUP) site

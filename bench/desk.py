@@ -10,7 +10,7 @@ from pathlib import Path
 from macros import history, labdata, predict, seals
 from macros.cards import Machine
 from macros.inks import Ink, OpenInk, Prediction, Target
-from macros.labdata import Lab
+from macros.labdata import Lab, LabError
 from macros.seals import Seal, Stamp, Withdrawal
 
 
@@ -164,6 +164,21 @@ def close_ink(lab: Lab, ident: str) -> Path:
     labdata.write(path, ink)
     (labdata.ROOT / "ink" / f"{ident}.open.yml").unlink()
     return path
+
+
+def finish_closing() -> list[str]:
+    """Names of inks whose closing was cut off after the sealed file was there: the open one goes."""
+    done = []
+    for path in sorted(labdata.ROOT.glob("ink/*.open.yml")):
+        sealed = path.with_name(path.name.replace(".open.yml", ".yml"))
+        try:
+            wet, dry = (labdata.parse(kind, file, file.name) for kind, file in ((OpenInk, path), (Ink, sealed)))
+        except LabError:
+            continue  # no such pair; what is wrong with one alone is said by whoever loads it
+        if (dry.written_at, dry.plan, dry.machine) == (wet.opened_at, wet.plan, wet.machine):
+            path.unlink()
+            done.append(wet.id)
+    return done
 
 
 def _named(file: str, env: Mapping[str, str]) -> tuple[Path, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from bench import import_cards, log_read, log_text
 from bench.import_cards import ImportRefused
@@ -95,11 +95,14 @@ def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model
         ident = f"{IMPORTED}-{digest}" + (f"-{n}" if len(sittings) > 1 else "")
         try:
             where = import_cards.machine(lab, sitting, machine, machines, done.raw_name)
-        except ImportRefused as error:
-            problems.append(f"{shown}: {error}")
+        except (ImportRefused, ValidationError) as error:
+            problems += [f"{shown}: {error}"] if isinstance(error, ImportRefused) else labdata.said(Machine, shown, error)
             continue
-        results = [_result(row, card) for row in rows if (card := cards.of(row))]
-        runs.append(_run(ident, where, sitting, rows, results, found, done.raw_name))
+        try:
+            results = [_result(row, card) for row in rows if (card := cards.of(row))]
+            runs.append(_run(ident, where, sitting, rows, results, found, done.raw_name))
+        except ValidationError as error:  # plain values that no record may hold
+            problems += labdata.said(Run, f"{shown}: line {rows[0].line} or below", error)
     if problems:
         raise ImportRefused("\n".join(dict.fromkeys(problems)))
     elsewhere = sorted({r.machine for r in lab.runs.values() if r.id.startswith(f"{IMPORTED}-{digest}")} - {r.machine for r in runs})

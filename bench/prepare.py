@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from bench import host as hosts
 from bench import hub, plan, probe, weights
 from bench.chips import NOT_LISTED, Found, compute_gpus
@@ -18,6 +20,7 @@ from bench.plan import PlanError, Test
 from macros import gguf_header, hardware, history, labdata, predict
 from macros.cards import Machine, Model, ShapeDoc, Specs, TensorDoc
 from macros.fields import Compute, Quantity, Source, slug
+from macros.guard import visible, words
 from macros.inks import Ink
 from macros.labdata import Lab
 from macros.seals import TOOL, Stamp
@@ -175,11 +178,14 @@ def own_model(lab: Lab, spec: str, quant: str) -> Weights:
         raise PlanError(f"MODEL: {path.name}: {str(error).removeprefix(f'{path}: ')}") from None
     kind = "synthetic" if header.synthetic else "published"
     ident = slug(path.stem)
-    card = Model(
-        schema=1, id=ident, name=(header.name or path.stem) + (", synthetic weights" if header.synthetic else ""),
-        quant=header.quant, weights=kind, hf=spec.removeprefix("hf:") if spec.startswith("hf:") else None,
-        shape=ShapeDoc.of(header.shape, "header"), tensors=_grouped(header),
-        sources={"header": Source(title="The file's own GGUF header", kind="published", note=f"read from {path.name}")})  # fmt: skip
+    try:
+        card = Model(
+            schema=1, id=ident, name=_named(header.name, path.stem) + (", synthetic weights" if header.synthetic else ""),
+            quant=header.quant, weights=kind, hf=spec.removeprefix("hf:") if spec.startswith("hf:") else None,
+            shape=ShapeDoc.of(header.shape, "header"), tensors=_grouped(header),
+            sources={"header": Source(title="The file's own GGUF header", kind="published", note=f"read from {path.name}")})  # fmt: skip
+    except ValidationError as error:  # a header that is whole and says what cannot be
+        raise PlanError("\n".join(labdata.said(Model, f"MODEL: {path.name}", error))) from None
     if ident in lab.models:
         known = lab.models[ident]
         if (known.dims, sorted(t.n_bytes for t in known.table())) != (card.dims, sorted(t.n_bytes for t in card.table())):
@@ -188,6 +194,12 @@ def own_model(lab: Lab, spec: str, quant: str) -> Weights:
     else:
         labdata.write(labdata.ROOT / "models" / f"{ident}.yml", card)
     return Weights({quant: card}, {quant: path})
+
+
+def _named(said: str, stem: str) -> str:
+    """A model's name as its header gives it, where it is fit to be one; else its file's."""
+    said = " ".join(visible(said).split())[:150]
+    return stem[:150] if not said or words(said) else said
 
 
 def _grouped(header: gguf_header.Header) -> list[TensorDoc]:
@@ -201,7 +213,7 @@ def _grouped(header: gguf_header.Header) -> list[TensorDoc]:
 
 
 def ink(lab: Lab, machine: Machine, ident: str, profile: str, tests: list[Test], cards: dict[str, Model]) -> Path:
-    """Write the derived ink of a plan, before anything runs."""
+    """Write the derived ink of a plan, before anything runs; the very same predictions that still wait for a run are not written twice."""
     models = {c.id: c for c in cards.values()}
     control = {t.target.experiment for t in tests if t.cpu_control}
     predictions = predict.derive(machine, models, [t.target for t in tests], control, plan.kv_types(tests))
@@ -212,5 +224,9 @@ def ink(lab: Lab, machine: Machine, ident: str, profile: str, tests: list[Test],
         sealed=Stamp(at=written_at, tool=TOOL, commit=history.head(labdata.ROOT)),
         written_note="Computed from the machine's roofs and the model's shapes; written by the bench before its first test.")  # fmt: skip
     path = labdata.ROOT / "ink" / f"{ident}.yml"
+    for old in lab.inks.values():  # of a bench that died between its ink and its run
+        same = (old.author, old.machine, old.plan, old.planned, old.predictions) == ("derived", machine.id, profile, document.planned, predictions)
+        if same and old.dry_at <= written_at and f"ink/{old.id}" not in lab.withdrawn and not any(r.ink and r.ink.id == old.id for r in lab.runs.values()):
+            return path.with_name(f"{old.id}.yml")
     labdata.write(path, document)
     return path

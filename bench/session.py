@@ -21,6 +21,7 @@ from bench.prepare import Weights, cache_dir
 from bench.schedule import Schedule
 from macros import compare, labdata, references
 from macros.cards import Machine
+from macros.guard import visible
 from macros.labdata import Lab
 from macros.records import HostDoc, InkRef, Result, Run
 
@@ -45,9 +46,10 @@ def only_one(folder: Path) -> Iterator[None]:
 
 def host_doc(host: Host) -> HostDoc:
     """The host's facts as a run keeps them."""
+    os, kernel, arch, cpu, board = (text and visible(text) for text in (host.os, host.kernel, host.arch, host.cpu, host.board))
     return HostDoc(
-        os=host.os, kernel=host.kernel, arch=host.arch, cpu=host.cpu, board=host.board, physical_cores=host.physical_cores,
-        logical_cores=host.logical_cores, memory_bytes=host.memory_bytes, gpus=[g.name for g in host.gpus],
+        os=os, kernel=kernel, arch=arch, cpu=cpu, board=board, physical_cores=host.physical_cores,
+        logical_cores=host.logical_cores, memory_bytes=host.memory_bytes, gpus=[visible(g.name) for g in host.gpus],
         power=host.power, virtual=host.virtual, load1_per_core=host.load1_per_core, python=platform.python_version(),
         packages={p: version(p) for p in ("gguf", "llama-cpp-python", "numpy")})  # fmt: skip
 
@@ -113,7 +115,10 @@ def perform(
         number, reps = step
         test = tests[number]
         before, waited_s = patience.wait(before, say)
-        fresh = one(test, by_id[test.target.model], options, reps, threads, instrument, before.load, lambda e, n=number: on_event(n, e))
+        began, set_back = hour(run)
+        if set_back:
+            run = run.model_copy(update={"notes": [*run.notes, f"{set_back} before {test.target.label}, which has the last hour known before it."]})
+        fresh = one(test, by_id[test.target.model], options, reps, threads, instrument, before.load, lambda e, n=number: on_event(n, e), began)
         after = surroundings.look()  # also the next one's before
         waited = {"waited_s": waited_s} if options.quiet else {}
         fresh = schedule.sitting(fresh, **surroundings.around(before, after), **waited)
@@ -129,9 +134,17 @@ def perform(
     return run
 
 
+def hour(run: Run) -> tuple[datetime, str | None]:
+    """When a test begins, and what happened to the clock: one that was set back does not make a record that contradicts itself."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    sittings = [s.started_at for r in run.results for s in r.sittings]
+    last = max((t for t in (run.started_at, *(r.started_at for r in run.results), *sittings) if t), default=now)
+    return (now, None) if now >= last else (last, f"The clock was set back by {(last - now).total_seconds():.0f} s")
+
+
 def one(
     test: Test, path: Path, options: Options, reps: int, threads: int, instrument: Instrument, load: float | None,
-    on_event: Callable[[dict], None],
+    on_event: Callable[[dict], None], began: datetime | None = None,
 ) -> Result:  # fmt: skip
     """One sitting of a test in its child process; a crash becomes a result that says so."""
     ngl = 0 if test.cpu_control else options.ngl
@@ -143,14 +156,14 @@ def one(
         "experiment": test.target.experiment, "model": test.target.model, "n_prompt": test.n_prompt,
         "n_gen": test.n_gen, "depth": test.target.depth, "n_gpu_layers": ngl, "n_threads": job.n_threads,
         "n_batch": job.n_batch, "n_ubatch": job.n_ubatch, "type_k": job.type_k, "type_v": job.type_v,
-        "flash_attn": job.flash_attn, "started_at": datetime.now(UTC).replace(microsecond=0), "load_before": load,
+        "flash_attn": job.flash_attn, "started_at": began or datetime.now(UTC).replace(microsecond=0), "load_before": load,
     }  # fmt: skip
     try:
         outcome = instrument.run(job, on_event)
     except EngineFailed as error:
         # Where the file lies is nobody's business.
         why = " ".join(str(error).replace(str(path.resolve()), path.name).replace(str(path), path.name).split())
-        return Result(**common, backend="unknown", failed=why[:500])
+        return Result(**common, backend="unknown", failed=visible(why)[:500])
     told = {k: outcome.facts[k] for k in (*common, "backend", "layers_offloaded") if k in outcome.facts}
     return Result(**{**common, **told}, samples_ns=outcome.samples_ns)
 

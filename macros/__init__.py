@@ -7,6 +7,7 @@ Altair nor MkDocs.
 from __future__ import annotations
 
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,22 @@ def define_env(env: Any) -> None:
     """Called by mkdocs-macros once a build."""
     global _book
     from macros import (
+        accuracy_exhibits,
         architectures,
         compare,
+        cost_exhibits,
+        downloads,
         exhibits,
+        figures,
         file_tables,
+        front,
         history,
         labdata,
         mathml,
         narrative,
         noise,
         pages,
+        posts,
         predict,
         roofline,
         surprises,
@@ -40,7 +47,11 @@ def define_env(env: Any) -> None:
     from macros.inks import DIRECTIONS
 
     lab = _load(labdata)
-    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT))
+    _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT),
+                                  series_days=env.conf["extra"].get("series_days"))  # fmt: skip
+    page = getattr(env, "page", None)
+    if hasattr(page, "path"):  # Zensical defines the macros anew for each page, and calls nothing before it
+        book.turn_to(page.url, page.path)
     pages.REPOSITORY = env.conf.get("repo_url") or ""
 
     for function in vars(roofline).values():
@@ -48,11 +59,8 @@ def define_env(env: Any) -> None:
             env.macro(function)
     for function in (book.machine, book.model, book.measured, book.inked, book.score, book.correction, book.afterthought):
         env.macro(function)
-    env.macro(mathml.equation)
-    env.macro(mathml.frac)
-    env.macro(mathml.product, "times_")
-    env.macro(mathml.product)
-    env.macro(mathml.total)
+    for function, name in ((mathml.equation, "equation"), (mathml.frac, "frac"), (mathml.product, "product"), (mathml.product, "times_"), (mathml.total, "total")):
+        env.macro(lambda *parts, build=function: build(*map(book.say, parts)), name)
 
     @env.macro
     def derived(n: float, unit: str, how: str, decimals: int | None = None) -> Any:
@@ -71,7 +79,13 @@ def define_env(env: Any) -> None:
         return values.Value(ratio, "×", "derived", decimals=decimals, how=how)
 
     env.macro(book.open_part, "open")
-    env.macro(narrative.differ_words, "differ")
+    env.macro(posts.claim)
+
+    @env.macro
+    def summary(name: str, run: str | None = None) -> Any:
+        return None if name not in lab.machines and book.wet(name) else posts.summary_of(book, name, run)
+
+    env.macro(posts.differ_words, "differ")
 
     @env.macro
     def tally(ink: str) -> str:
@@ -132,31 +146,53 @@ def define_env(env: Any) -> None:
         return exhibits.bandwidth_figure(book, found, id, caption)
 
     @env.macro
+    def roofline_figure(ink: str, id: str, caption: str) -> str:
+        runs = [] if book.wet(ink) else lab.runs_on(ink)
+        return figures.roofline(book, runs, compare.scores(lab, ink, runs), id, caption) if runs else ""
+
+    @env.macro
+    def inked_figure(ink: str, id: str, caption: str) -> str:
+        return "" if book.wet(ink) else figures.inked_scatter(book, compare.scores(lab, ink), id, caption)
+
+    @env.macro
+    def backend_figure(ink: str, id: str, caption: str) -> str:
+        return "" if book.wet(ink) else figures.backend_ratios(book, compare.scores(lab, ink), id, caption)
+
+    env.macro(figures.public_share)
+
+    @env.macro
+    def format_figure(entries: list, id: str, caption: str, test: str = "tg128") -> str:
+        return figures.format_shares(book, [(book.run(run), book.result(run, test, 0, model)) for run, model in entries], id, caption)
+
+    @env.macro
     def machine_page(name: str) -> str:
         return pages.machine_page(book, name)
 
     @env.macro
-    def machine_index() -> str:
-        return pages.machine_index(book)
+    def machine_index(page: int = 1) -> str:
+        return pages.machine_index(book, page)
 
     @env.macro
     def machine_cards(most: int = 4) -> str:
-        return pages.machine_cards(book, most)
+        return front.machine_cards(book, most)
 
     def spoken(words: str) -> str:
         return env.env.from_string(words).render(**env.variables)
 
     @env.macro
     def today() -> dict | None:
-        return pages.today(book, spoken)
+        return front.today(book, spoken)
 
     @env.macro
     def today_figure(id: str) -> str:
-        return pages.today_figure(book, id, spoken)
+        return front.today_figure(book, id, spoken)
 
     @env.macro
     def day_index(most: int | None = None) -> str:
-        return pages.day_index(book, most)
+        return front.day_index(book, most)
+
+    env.macro(partial(downloads.table_list, book), "data_tables")
+    env.macro(partial(downloads.address, book), "data_href")
 
     @env.macro
     def check(name: str) -> dict:
@@ -171,6 +207,16 @@ def define_env(env: Any) -> None:
     @env.macro
     def check_table(name: str, id: str, caption: str) -> str:
         return exhibits.check_table(book, name, id, caption)
+
+    @env.macro
+    def trials(name: str) -> dict | None:
+        document = lab.trials.get(name)
+        return document and {"setting": values.inert(document.setting), "date": document.started_at.date(),
+                             "times": sum(t.times for t in document.trials), "lost": sum(t.lost + t.half for t in document.trials),
+                             "kills": sum(t.times for t in document.trials if "kill -9" in t.fault)}  # fmt: skip
+
+    for exhibit in (exhibits.trials_table, cost_exhibits.cost_table, cost_exhibits.growth_figure):
+        env.macro(partial(exhibit, book), exhibit.__name__)
 
     files = lab.gguf_files.files if lab.gguf_files else []
 
@@ -219,29 +265,10 @@ def define_env(env: Any) -> None:
 
         return yours_page.Example(book, machine, model, depth)
 
-    @env.macro
-    def accuracy() -> dict:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.facts()
-
-    @env.macro
-    def score_table(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.score_table(book, phase, id, caption)
-
-    @env.macro
-    def score_figure(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.scatter(book, phase, id, caption)
-
-    @env.macro
-    def miss_table(id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.worst_table(book, id, caption)
+    env.macro(accuracy_exhibits.facts, "accuracy")
+    for name, made in (("score_table", accuracy_exhibits.score_table), ("score_figure", accuracy_exhibits.scatter),
+                       ("residual_figure", accuracy_exhibits.residuals), ("miss_table", accuracy_exhibits.worst_table)):  # fmt: skip
+        env.macro(partial(made, book), name)
 
     @env.macro
     def rules() -> dict:
@@ -295,7 +322,8 @@ def _days(docs: Path) -> list:
             lacking = [k for k in ("title", "question") if k not in meta]
             if lacking or not isinstance(meta["day"], int):
                 raise PluginError(f"docs/days/{path.name}: front matter: a day needs a whole number as day, title, question; got {meta['day']!r}, without {', '.join(lacking) or 'nothing else'}")
-            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", meta.get("answer", ""), meta.get("figure") or {}))
+            more = {k: meta[k] for k in ("answer", "figure", "next", "formula") if meta.get(k)}
+            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", **more))
     return sorted(found, key=lambda day: day.number)
 
 
@@ -305,34 +333,11 @@ def on_pre_page_macros(env: Any) -> None:
     The plugin would answer a mistake with a traceback, exit code 100 and a dead `mkdocs serve`;
     this way it is one line with file and line, exit code 1, and a server that waits for the cure.
     """
-    from mkdocs.exceptions import PluginError
+    from macros import rendering
 
-    _book.turn_to(env.page.url, env.page.file.src_uri)
-    if env.page.meta.get("render_macros") is False:
+    page = env.page
+    _book.turn_to(page.url, page.file.src_uri)
+    if page.meta.get("render_macros") is False:
         return
-    try:
-        env.markdown = env.env.from_string(env.markdown).render(**{**env.variables, **env.page.meta})
-    except Exception as error:
-        line = _line(error) + _front_matter_lines(env.page)
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        raise PluginError(f"docs/{env.page.file.src_uri}: line {line}: {words[0]}") from None
-    env.page.meta["render_macros"] = False  # done; a second pass would read the output as macros
-
-
-def _line(error: Exception) -> int:
-    """The template line an error came from."""
-    if hasattr(error, "lineno"):
-        return error.lineno
-    lines, trace = [0], error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return lines[-1]
-
-
-def _front_matter_lines(page: Any) -> int:
-    """Lines of a source file above its Markdown."""
-    text = page.file.content_string
-    body = page.markdown or ""
-    return text[: text.find(body.strip()[:40])].count("\n") if body.strip() else 0
+    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), _book.say)
+    page.meta["render_macros"] = False  # done; a second pass would read the output as macros

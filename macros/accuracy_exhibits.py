@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import accuracy, calibration
+from macros import accuracy, calibration, figure_rows
 from macros.exhibits import _figure, _table
 from macros.narrative import Book
 from macros.tables import Column
@@ -96,6 +96,15 @@ def scatter(book: Book, phase: str, id: str, caption: str) -> str:
     rows = rows[["id", "chip", "backend", "model", "quant", "test", "predicted_tok_s", "low80_tok_s", "high80_tok_s", "measured_tok_s", "inside", "number"]]
     label = f"{phase.capitalize()} rate measured against predicted, {len(rows)} rows on log axes; {int(rows['inside'].sum())} lie in their 80 % interval."
     return _figure(book, id, "predicted_scatter", rows.reset_index(drop=True), caption, label)
+
+
+def residuals(book: Book, phase: str, id: str, caption: str) -> str:
+    """Measured over predicted by backend and by format, classes of at least LEAST_ROWS rows."""
+    frame = accuracy.scored()
+    rows = frame[frame["phase"] == phase]
+    spread = pd.concat([figure_rows.spread(rows["ratio"], rows[by], accuracy.LEAST_ROWS).sort_values("n", ascending=False) for by in ("backend", "quant")])
+    points = "; ".join(f"{r.label}: median {number(r.median, 2)}, middle 80 % from {number(r.low, 2)} to {number(r.high, 2)}" for r in spread.itertuples())
+    return _figure(book, id, "residual_spread", spread.reset_index(drop=True), caption, f"{phase.capitalize()}, measured over predicted. {points}.")
 
 
 def worst_table(book: Book, id: str, caption: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from macros import work
-from macros.fields import Compute, Count, Document, Id, NotNegative, Quantity, Strict, key
+from macros.fields import Compute, Count, Document, Id, Name, NotNegative, Quantity, Strict, key
 
 PerLayer = NotNegative | list[NotNegative]
 
@@ -31,8 +31,8 @@ class Machine(Document):
     """A machine: what it is and what its spec sheet, or a probe, promises."""
 
     id: Id = key("File name without .yml", "apple-m4-24gb")
-    name: str = key("Name on the page", "Apple M4 MacBook Pro, 24 GB")
-    chip: str = key("The chip that computes", "Apple M4")
+    name: Name = key("Name on the page", "Apple M4 MacBook Pro, 24 GB")
+    chip: Name = key("The chip that computes", "Apple M4")
     os: str = key("Operating system; the version where known", "macOS")
     cores: Count | None = key("Physical CPU cores; null: not recorded", 10)
     specs: Specs = key("The roofs", "{memory_bandwidth: ...}")
@@ -45,7 +45,7 @@ class ShapeDoc(Strict):
 
     source: str = key("A key of this file's `sources`", "config")
     arch: str = key("general.architecture", "qwen3")
-    n_layer: Count = key("block_count", 36, le=10_000)
+    n_layer: Annotated[int, Field(gt=0, le=10_000)] = key("block_count", 36)
     n_embd: Count = key("embedding_length", 4096)
     n_ff: PerLayer = key("feed_forward_length, one for all layers or one a layer", 12288)
     n_vocab: Count = key("Rows of token_embd", 151936)
@@ -97,7 +97,7 @@ class TensorDoc(Strict):
     """A group of tensors alike in all but the layer number."""
 
     name: str = key("Name, layer number as *", "blk.*.attn_q.weight")
-    shape: list[Count] = key("Dimensions in ggml order (row length first)", [4096, 4096])
+    shape: list[Count] = key("Dimensions in ggml order (row length first)", [4096, 4096], min_length=1, max_length=4)
     type: Literal[tuple(work.BLOCKS)] = key("ggml type", "Q4_K")  # type: ignore[valid-type]
     count: Count = key("How many such tensors", 36)
 
@@ -106,8 +106,8 @@ class Model(Document):
     """A model: weights and quantisation. Its tensor table is `tensors`, or the recipe for `quant`."""
 
     id: Id = key("File name without .yml", "qwen3-8b-q4_k_m")
-    name: str = key("Name on the page", "Qwen3-8B Q4_K_M")
-    quant: str = key("Quantisation, llama.cpp's label", "Q4_K_M")
+    name: Name = key("Name on the page", "Qwen3-8B Q4_K_M")
+    quant: Name = key("Quantisation, llama.cpp's label", "Q4_K_M")
     weights: Literal["published", "synthetic", "reported"] = key("synthetic: random bits in the same shapes and types, written locally; reported: known from a log alone", "published")
     hf: str | None = key("Where to get it, owner/repo:QUANT; null: local or synthetic", "ggml-org/Qwen3-8B-GGUF:Q4_K_M")
     shape: ShapeDoc | None = key("Dimensions; null where weights are reported", "{arch: qwen3, ...}")
@@ -137,11 +137,13 @@ class Model(Document):
     def table(self) -> list[work.Tensor]:
         """The tensor table: from the header where one was read, else llama.cpp's recipe."""
         if self.tensors is None:
-            return work.recipe(self.dims, self.quant)
+            return list(_recipe(self.dims, self.quant)[0])
         return [work.Tensor(t.name, tuple(t.shape), t.type, t.count) for t in self.tensors]
 
     def structure(self) -> work.Structure:
         """What a step touches; approximate where the table is llama.cpp's recipe, not a header's."""
+        if self.tensors is None:
+            return _recipe_structure(self.dims, self.quant)
         return _structure(self.dims, tuple(self.table()))
 
     @property
@@ -151,11 +153,31 @@ class Model(Document):
 
     def file_bytes(self) -> float:
         """Size of the weights [B]: as published, else the sum of the tensor table."""
-        return self.file_size.si if self.file_size else float(work.total_bytes(self.table()))
+        return self.file_size.si if self.file_size else self._sums()[0]
 
     def param_count(self) -> float:
         """Parameters: as published, else the sum of the tensor table."""
-        return self.params.si if self.params else float(work.total_params(self.table()))
+        return self.params.si if self.params else self._sums()[1]
+
+    def _sums(self) -> tuple[float, float]:
+        """Bytes and parameters of the tensor table."""
+        return _sums(tuple(self.table())) if self.tensors else _recipe(self.dims, self.quant)[1]
+
+
+def _sums(table: tuple[work.Tensor, ...]) -> tuple[float, float]:
+    return float(work.total_bytes(table)), float(work.total_params(table))
+
+
+# A page asks a model for its table some hundred times, and hundreds of machines run the same few models.
+@lru_cache(maxsize=256)
+def _recipe(dims: work.Shape, quant: str) -> tuple[tuple[work.Tensor, ...], tuple[float, float]]:
+    table = tuple(work.recipe(dims, quant))
+    return table, _sums(table)
+
+
+@lru_cache(maxsize=256)
+def _recipe_structure(dims: work.Shape, quant: str) -> work.Structure:
+    return work.structure(dims, _recipe(dims, quant)[0])
 
 
 @lru_cache(maxsize=256)

@@ -1,42 +1,81 @@
-"""Drawn charts kept by content: rows and the drawing code decide the key, so none is ever stale.
+"""Drawn charts and pictures kept by content: rows and the drawing code decide the key, so none is ever stale.
 
-Altair and vl-convert, two thirds of a warm build, are loaded only for a chart not drawn before.
+Altair and vl-convert, two thirds of a warm build, are loaded only for what was not drawn before.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
+from macros import labdata
+
 FOLDER = Path(".cache/charts")
-CODE = ("charts.py", "chart_layout.py", "chart_svg.py")
+CODE = ("charts.py", "chart_*.py", "pictures.py")
 
 
-def draw(kind: str, rows: pd.DataFrame, figure_id: str, label: str, folder: Path = FOLDER) -> str:
-    """A chart as inline SVG, drawn by `macros.charts`' function of that name or taken from the cache.
+class Drawn(NamedTuple):
+    """A chart: inline SVG, and its Vega-Lite spec as JSON."""
+
+    svg: str
+    spec: str
+
+
+def draw(kind: str, rows: pd.DataFrame, figure_id: str, label: str, folder: Path = FOLDER) -> Drawn:
+    """A chart drawn by `macros.charts`' function of that name, or taken from the cache.
 
     Args:
-        kind: "decode_depth", "prefill_depth", "predicted_measured", "backend_bars" or "predicted_scatter"
+        kind: a function of `macros.charts` that takes rows
     """
-    key = json.dumps([kind, rows.to_json(orient="split", double_precision=15), figure_id, label, _drawn_by()])
-    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.svg"
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
-    from macros import charts, labdata
 
-    svg = charts.to_svg(getattr(charts, kind)(rows), figure_id, label)
-    labdata.write_text(path, svg)
-    return svg
+    def drawn() -> bytes:
+        from macros import charts
+
+        spec = getattr(charts, kind)(rows)
+        return json.dumps([charts.to_svg(spec, figure_id, label), charts.published(spec, label)]).encode()
+
+    return Drawn(*json.loads(kept([kind, as_key(rows), figure_id, label, drawn_by()], ".json", drawn, folder)))
+
+
+def vega() -> tuple[str, bytes]:
+    """What Explore loads: the name it is published by, which is its content's hash, and the script."""
+
+    def bundled() -> bytes:
+        from macros import charts
+
+        return charts.bundle().encode()
+
+    script = kept(["vega", version("vl-convert-python")], ".js", bundled)
+    return f"vega-{hashlib.sha256(script).hexdigest()[:12]}.js", script
+
+
+def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDER) -> bytes:
+    """What was made for a key before, or what is made now; all that decides how it looks belongs in the key."""
+    digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+    path = folder / f"{digest}{suffix}"
+    if path.is_file():
+        return path.read_bytes()
+    data = make()
+    labdata.write_bytes(path, data)
+    return data
+
+
+def as_key(rows: pd.DataFrame) -> str:
+    """Rows as a key: every digit counts."""
+    return rows.to_json(orient="split", double_precision=15)
 
 
 @cache
-def _drawn_by() -> list[str]:
+def drawn_by() -> list[str]:
     """What else decides how a chart looks: the drawing code and its libraries."""
     here = Path(__file__).parent
-    code = [hashlib.sha256((here / name).read_bytes()).hexdigest() for name in CODE]
-    return code + [version(package) for package in ("altair", "vl-convert-python", "fontpkg-inter")]
+    files = sorted(path for pattern in CODE for path in here.glob(pattern))
+    code = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    return code + [version(package) for package in ("altair", "vl-convert-python", "fontpkg-inter", "fontpkg-source-serif-4")]

@@ -19,6 +19,13 @@ NOISE = re.compile(r' (?:role|aria-[a-z]+|xmlns(?::\w+)?|version)="[^"]*"')
 COLOUR = re.compile(r'"(#[0-9a-fA-F]{3,8}|rgba?\([^"]*)"')
 
 
+def in_variables(text: str) -> str:
+    """Quoted colours, of SVG or JSON, as the CSS variables of the page."""
+    for name, value in COLOURS.items():
+        text = text.replace(f'"{value}"', f'"var(--{name})"')
+    return text
+
+
 def inline(svg: str, css: str, prefix: str, label: str) -> str:
     """The drawing as inline SVG on one line.
 
@@ -34,8 +41,7 @@ def inline(svg: str, css: str, prefix: str, label: str) -> str:
     def tag(match: re.Match) -> str:
         text = NOISE.sub("", match[0])
         text = re.sub(r"-?\d+\.\d{3,}", lambda n: f"{round(float(n[0]), 2):g}", text)
-        for name, value in COLOURS.items():
-            text = text.replace(f'"{value}"', f'"var(--{name})"')
+        text = in_variables(text)
         # Vega numbers clips across charts: count afresh so that a rebuild is byte-identical.
         text = re.sub(
             r'(id="|url\(#)(clip\d+)',

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import json
 
 import pandas as pd
 from markupsafe import Markup
 
-from macros import anchors, chart_cache, compare, labdata, notes, rows, seals, tables
+from macros import anchors, chart_cache, chart_svg, compare, guard, labdata, notes, rows, seals, tables
 from macros.compare import Score
 from macros.latency import Latency
 from macros.inked import InkedText, inked_value
@@ -27,10 +28,17 @@ NOT_MEASURED = "not measured"
 
 
 def publish(book: Book, id: str, frame: pd.DataFrame) -> str:
-    """Keep a CSV for the build to write, and link to it."""
+    """Keep a CSV for the build to write, and link to it. No cell of words begins as a spreadsheet's formula does."""
+    words = frame.select_dtypes(exclude=["number", "bool"])
+    safe = frame.assign(**{c: words[c].map(guard.not_a_formula) for c in words})
+    return _keep(book, f"{id}.csv", safe.to_csv(index=False, lineterminator="\n"))
+
+
+def _keep(book: Book, name: str, text: str) -> str:
+    """Keep a file of the page at hand for the build to write, and link to it."""
     page = book.here.strip("/").replace("/", "-") or "index"
-    address = f"data/{page}-{id}.csv"
-    book.files[address] = frame.to_csv(index=False, lineterminator="\n")
+    address = f"data/{page}-{name}"
+    book.files[address] = text
     return book.link(address)
 
 
@@ -40,8 +48,12 @@ def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame:
 
 
 def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
-    svg = chart_cache.draw(kind, frame, id, label)
-    return tables.figure(id, book.number("figure"), svg, caption, publish(book, id, frame))
+    drawn = chart_cache.draw(kind, frame, id, label)
+    spec = _keep(book, f"{id}.vl.json", drawn.spec)
+    # The same as a script in the page's colours: opened from a folder, a page may not fetch.
+    name = spec.rpartition("/")[2].removesuffix(".vl.json")
+    _keep(book, f"{id}.vl.js", f"(window.inklabCharts??={{}})[{json.dumps(name)}]={chart_svg.in_variables(drawn.spec)};")
+    return tables.figure(id, book.number("figure"), drawn.svg, caption, publish(book, id, frame), spec)
 
 
 def _cell(value: Value | InkedText) -> Markup:
@@ -192,21 +204,30 @@ def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: 
     """Rate against depth: measured with sigma, the anchored prediction as a line, the roof."""
     frame = rows.sweep(book.lab, run, test, model, anchor)
     kind = "decode_depth" if test.startswith("tg") else "prefill_depth"
+    return _figure(book, id, kind, frame, caption, depth_label(frame, test))
+
+
+def depth_label(frame: pd.DataFrame, test: str) -> str:
+    """What a chart of rates against depth shows, in words."""
     what = "Decode" if test.startswith("tg") else "Prefill"
     points = "; ".join(
-        f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}, predicted {r.predicted_tok_s:.1f}" for r in frame.itertuples()
+        f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}" + (f", predicted {r.predicted_tok_s:.1f}" if r.predicted_tok_s > 0 else "")
+        for r in frame.itertuples()
     )
-    label = f"{what} rate in tokens per second against context depth. {points}."
-    return _figure(book, id, kind, frame, caption, label)
+    return f"{what} rate in tokens per second against context depth. {points}."
 
 
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
     """Bandwidth each backend or format really pulled, against the roof."""
     frame = rows.bandwidth(book.lab, entries)
-    label = "Bandwidth in GB/s against the roof. " + "; ".join(
+    return _figure(book, id, "backend_bars", frame, caption, bandwidth_label(frame))
+
+
+def bandwidth_label(frame: pd.DataFrame) -> str:
+    """What a chart of bandwidths pulled shows, in words."""
+    return "Bandwidth in GB/s against the roof. " + "; ".join(
         f"{r.label}: {r.achieved_gb_s:.1f} of {r.roof_gb_s:.0f}" for r in frame.itertuples()
     )
-    return _figure(book, id, "backend_bars", frame, caption, label)
 
 
 def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
@@ -259,6 +280,17 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
         Column("pairs", "Pairs", "right"),
     ]
     return _table(book, id, columns, cells, rows.pairs(check), caption)
+
+
+def trials_table(book: Book, name: str, id: str, caption: str) -> str:
+    """Faults done on purpose: what, how often, and what was lost."""
+    document = book.lab.get("trials", name)
+    keys = ("fault", "command", "times", "hit", "lost", "half", "went_on", "outcome")
+    frame = pd.DataFrame([{k: getattr(t, k) for k in keys} for t in document.trials])
+    cells = [{k: number(v, 0) if isinstance(v, int) else v for k, v in row.items()} for row in frame.to_dict("records")]
+    columns = [Column("fault", "What was done"), Column("command", "To"), Column("times", "Times", "right"), Column("hit", "In time", "right"),
+               Column("lost", "Lost", "right"), Column("half", "Half-written", "right"), Column("went_on", "Went on", "right"), Column("outcome", "Outcome")]  # fmt: skip
+    return _table(book, id, columns, cells, frame, caption)
 
 
 def waits_table(book: Book, document: Latency, id: str, caption: str) -> str:

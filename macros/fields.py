@@ -10,14 +10,19 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from macros import units
+from macros import guard, units, versions
 
+MAX_TEXT = 4000  # characters of any text; the longest note of the lab has 500
+MAX_NAME = 200
+LARGEST = 10**18  # of any number as written, and its inverse the smallest above 0: nothing computed from them overflows
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
-Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(gt=0)]
-NotNegative = Annotated[int, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME), AfterValidator(guard.name)]
+Positive = Annotated[float, Field(ge=1 / LARGEST, le=LARGEST)]
+NotBelow0 = Annotated[float, Field(ge=0, le=LARGEST)]
+Count = Annotated[int, Field(gt=0, le=LARGEST)]
+NotNegative = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 def slug(text: str) -> str:
@@ -35,7 +40,7 @@ def key(description: str, *examples: object, **kw: object):
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, str_max_length=MAX_TEXT)
 
 
 class Source(Strict):
@@ -45,7 +50,7 @@ class Source(Strict):
     kind: Literal["published", "measured", "derived", "assumed"] = key(
         "How the value came about", "published"
     )
-    url: str | None = key("Its address", "https://support.apple.com/en-us/121552", default=None, pattern=r"^https?://\S+$")
+    url: str | None = key("Its address", "https://support.apple.com/en-us/121552", default=None, pattern=r"^https?://[^\s\\]+$", max_length=2000)
     raw: str | None = key("A file in labdata/raw that holds it", "day-01.yml", default=None, pattern=r"^[A-Za-z0-9._-]+$")
     note: str | None = key("How it was measured, derived or why it is assumed", "10 cores x 128 FMA x 2 x 1.578 GHz", default=None)
 
@@ -78,5 +83,5 @@ class Compute(Quantity):
 
 
 class Document(Strict):
-    schema_version: Literal[1] = key("Version of this file's layout", 1, alias="schema")
+    schema_version: Literal[versions.CURRENT] = key("Version of this file's layout", 1, alias="schema")  # type: ignore[valid-type]
     sources: dict[str, Source] = key("Every source named in this file", {"apple": "..."}, default_factory=dict)

@@ -27,7 +27,7 @@ STRING, ARRAY = 8, 9
 # The least a thing can take: a string its length, a key its name, type and one byte, a tensor
 # its name, number of dimensions, one dimension, type and offset.
 STRING_LEAST_BYTES, KEY_LEAST_BYTES, TENSOR_LEAST_BYTES = 8, 8 + 4 + 1, 8 + 4 + 8 + 4 + 8
-MAX_DIMS = 4  # GGML_MAX_DIMS
+MAX_DIMS, MAX_NAME = 4, 64  # GGML_MAX_DIMS, GGML_MAX_NAME
 MAX_LAYERS = 4096  # arrays up to this long are kept: they may be per-layer values
 MAX_STRINGS = 2**23  # the largest vocabularies, merges included, are under 2**20
 MAX_KEPT_BYTES = 2**25  # texts, names and short arrays together; real headers keep under 2**20
@@ -207,6 +207,8 @@ def _tensor(walk: _Walk) -> tuple[Tensor, int]:
         raise ValueError(f"damaged: tensor {name[:64]!r} with {n_dims} dimensions")
     dims = walk.take(f"{n_dims}q")
     type_id, offset = walk.take("IQ")
+    if len(name) >= MAX_NAME:
+        raise ValueError(f"damaged: tensor {name[:64]!r}…: a name of {len(name)} characters; llama.cpp takes {MAX_NAME - 1}")
     if min(dims) < 1:
         raise ValueError(f"damaged: tensor {name[:64]!r}: dimensions must be positive; got {list(dims)}")
     if type_id not in TYPE_BY_NUMBER:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from macros import units
-from macros.fields import Compute, Count, Document, Id, Positive, Quantity, Source, Strict, key
+from macros.fields import Compute, Count, Document, Id, Name, Positive, Quantity, Source, Strict, key
 
 BUS_TOLERANCE = 0.03  # vendors round: Apple prints 200 for 204.8 GB/s, NVIDIA 2000 for 2039
 
@@ -54,7 +54,7 @@ class Chip(Strict):
     """A chip, card or memory configuration: its published roofs, looked up and never guessed."""
 
     id: Id = key("Name", "apple-m4-10c")
-    name: str = key("Name in words", "Apple M4 (10-core GPU)")
+    name: Name = key("Name in words", "Apple M4 (10-core GPU)")
     kind: Literal["gpu", "soc", "memory"] = key("gpu: has its own memory; soc: CPU and GPU share it; memory: what any CPU pulls from it at most", "gpu")
     match: Match | None = key("How a host is recognised; null: no host says this of itself", {"names": ["Apple M4"], "gpu_cores": 10})
     cores: str | None = key("Cores in the vendor's words; absent: not recorded", "10 GPU cores", default=None)

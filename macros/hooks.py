@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from macros import web
+
 
 _preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
@@ -19,14 +21,23 @@ def on_startup(command: str, dirty: bool) -> None:
     logger.setLevel(min(logger.level, logging.WARNING))
 
 
+def on_config(config: Any) -> None:
+    """Tell the template what Explore loads."""
+    from macros import chart_cache
+
+    config.extra["vega"] = chart_cache.vega()[0]
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import labdata, pages
+    from macros import current_book, pages, paging
 
-    for machine in labdata.load().machines.values():
-        files.append(File.generated(config, f"machines/{machine.id}.md", content=pages.stub(machine)))
+    lab = current_book().lab  # as the macros have just loaded it
+    generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
+    for address, text in {**generated, **paging.pages(lab)}.items():
+        files.append(File.generated(config, address, content=text))
     return files
 
 
@@ -44,11 +55,27 @@ def on_env(env: Any, config: Any, files: Any) -> None:
     """Every page is rendered and none is written: what is still open stops a published build, all of it in one message."""
     from mkdocs.exceptions import PluginError
 
-    from macros import current_book
+    from macros import current_book, outputs, paging
 
-    found = current_book().open_parts
-    if found and not _preview:
-        raise PluginError("\n".join(found) + "\nmake serve shows the pages with their open parts")
+    book = current_book()
+    search = config.plugins.get("material/search")
+    if search:
+        search.search_index.entries += [paging.search_entry(book, name) for name in book.lab.machines]
+    if book.open_parts and not _preview:
+        raise PluginError("\n".join(book.open_parts) + "\nmake serve shows the pages with their open parts")
+    site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
+    outputs.publish(book, [file.page for file in files.documentation_pages()], site, cards=bool(site.url) and not _preview)
+    return env
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """A policy for what the page may load, and links that also work from a folder where no address is set."""
+    return web.guarded(output if config.site_url else web.for_folder(output))
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:
+    """The page for what is not found has a policy too."""
+    return web.guarded(output) if template_name.endswith(".html") else output
 
 
 def on_build_error(error: Exception) -> None:
@@ -60,12 +87,20 @@ def on_build_error(error: Exception) -> None:
 
 
 def on_post_build(config: Any) -> None:
-    """Write what the pages registered: CSV files, and the fonts subset to what the site prints."""
-    from macros import current_book, fonts
+    """Write what the pages registered, the data and the fonts subset to what the site prints; then check all of it."""
+    from mkdocs.exceptions import PluginError
+
+    from macros import built, chart_cache, current_book, downloads, fonts
 
     site = Path(config["site_dir"])
     for address, text in current_book().files.items():
         path = site / address
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    downloads.write(current_book().tables(), site / downloads.FOLDER, config.site_description, config.site_url or "")
+    name, script = chart_cache.vega()
+    (site / "assets" / name).write_bytes(script)
     fonts.build_fonts(site / "assets" / "fonts")
+    found = built.problems(site)
+    if found and not _preview:
+        raise PluginError("\n".join(found))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from macros import units
-from macros.fields import Document, Id, NotNegative, Positive, Strict, key
+from macros.fields import LARGEST, Document, Id, NotNegative, Positive, Strict, key
 from macros.seals import Stamp
 
 
@@ -31,7 +31,7 @@ class Input(Strict):
     """A number that went into a prediction, copied with its source when the ink was written."""
 
     name: str = key("Symbol or name in the formula", "bandwidth")
-    value: float = key("The number, in `unit`", 120)
+    value: Annotated[float, Field(ge=-LARGEST, le=LARGEST)] = key("The number, in `unit`", 120)
     unit: str = key("Its unit", "GB/s")
     source: str = key("Where it came from", "Apple M4 tech specs")
 

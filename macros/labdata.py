@@ -1,4 +1,4 @@
-"""labdata/ in and out: the only module that knows YAML.
+"""labdata/ in and out.
 
 `load` reads every file, collects every problem, and raises once. `write` is atomic.
 `python -m macros.schema_docs` rewrites what documents the files.
@@ -8,131 +8,60 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
-from macros import proof, references, seals
+from macros import guard, proof, references, seals, snapshot, versions
 from macros.cards import Machine, Model
+from macros.costs import Costs
 from macros.fields import Source
+from macros.files import LabError, dump, from_text, read_yaml, write_bytes, write_text
 from macros.hardware import Chip, Chips
 from macros.inks import Errata, Ink, OpenInk, Prediction
 from macros.latency import Latency
 from macros.records import Check, Result, Run
 from macros.seals import Seal, Withdrawal
 from macros.seen import GgufFiles, SeenFile
+from macros.trials import Trials
+
+__all__ = ["ROOT", "Lab", "LabError", "from_text", "load", "parse", "read_yaml", "same_setting", "write", "write_bytes", "write_text"]
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
 
-class LabError(Exception):
-    """Every problem found in labdata/, one line each."""
-
-    def __init__(self, problems: list[str]):
-        lines = (" ".join(p.split()) for p in problems)
-        self.problems = [line if len(line) <= 1000 else f"{line[:1000]} …" for line in lines]
-        super().__init__("\n".join(self.problems))
+MAX_SAID = 50  # problems of one file that are said one by one
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Safe YAML that refuses a key given twice (plain PyYAML keeps the last one)."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        found: dict = {}
-        for key_node, value_node in node.value:
-            name = self.construct_object(key_node, deep=True)
-            if name in found:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key given twice: {name!r}", key_node.start_mark
-                )
-            found[name] = self.construct_object(value_node, deep=deep)
-        return found
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """In C where there is one: a run of 10,000 tests takes 3 s, not 10."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True  # a moment that two tests share is written twice
-
-
-def _inline(dumper: yaml.SafeDumper, items: list) -> yaml.Node:
-    scalars = all(i is None or isinstance(i, (int, float)) for i in items)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=bool(items) and scalars)
-
-
-_Dumper.add_representer(list, _inline)
-
-
-def from_text(text: str) -> Any:
-    """YAML as plain Python.
+def text(path: Path, document: BaseModel) -> str:
+    """A document as the YAML that belongs at a place in labdata/, unsealed.
 
     Raises:
-        ValueError: not YAML, or a key given twice.
+        LabError: a text in it that could not be read back (`macros.guard`).
     """
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
-
-
-def read_yaml(path: Path) -> Any:
-    """One YAML file as plain Python.
-
-    Raises:
-        LabError: unreadable, not UTF-8, not YAML, or a key given twice; one line.
-    """
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}" if mark else "file"
-        raise LabError([f"{path}: {where}: not valid YAML; {getattr(error, 'problem', None) or error}"]) from None
-    except OSError as error:
-        raise LabError([f"{path}: file: cannot be read; {error.strerror}"]) from None
-    except (ValueError, TypeError, RecursionError) as error:  # not UTF-8, month 13, a list as a key, 5000 digits
-        raise LabError([f"{path}: file: cannot be read; {error}"]) from None
-
-
-def write(path: Path, document: BaseModel) -> None:
-    """A document as YAML, atomically: a reader sees the old file or the new one, never half. Ink and runs get their seal."""
     kind = type(document).__name__.lower()
     up = "../../" if path.parent.parent.name == "runs" else "../"
     head = f"# yaml-language-server: $schema={up}schema/{kind}.schema.json\n"
     data = document.model_dump(by_alias=True, exclude_unset=True)
     data["sources"] = data.pop("sources", {})  # last: a reader wants the values first
-    body = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    text = head + body
-    write_text(path, seals.close(text) if isinstance(document, (Ink, Run)) else text)
+    if unfit := [f"{path}: {problem}" for problem in guard.unfit(data)]:
+        raise LabError(unfit)
+    return head + dump(data)
 
 
-def write_text(path: Path, text: str) -> None:
-    """A text file, atomically and flushed to disk."""
-    write_bytes(path, text.encode())
+def write(path: Path, document: BaseModel) -> None:
+    """A document as YAML, atomically: a reader sees the old file or the new one, never half. Ink and runs get their seal.
 
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """A file, atomically and flushed to disk."""
-    name = ""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException as error:
-        if name:
-            Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):  # of the file that was meant, not of the temporary one
-            raise OSError(error.errno, error.strerror, str(path)) from None
-        raise
+    Raises:
+        LabError: a text in it that could not be read back (`macros.guard`); nothing is written.
+        OSError: it cannot be written.
+    """
+    body = text(path, document)
+    write_text(path, seals.close(body) if isinstance(document, (Ink, Run)) else body)
 
 
 @dataclass(frozen=True)
@@ -144,14 +73,17 @@ class Lab:
 
     machines: dict[str, Machine] = field(default_factory=dict)
     models: dict[str, Model] = field(default_factory=dict)
-    inks: dict[str, Ink] = field(default_factory=dict)
+    inks: Mapping[str, Ink] = field(default_factory=dict)
     errata: dict[str, Errata] = field(default_factory=dict)
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    ink_of: dict[str, str] = field(default_factory=dict)  # of each run that has one; filled while the runs are checked
     open_inks: dict[str, OpenInk] = field(default_factory=dict)
     seals: dict[str, Seal] = field(default_factory=dict)
     withdrawn: dict[str, Withdrawal] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     latencies: dict[str, Latency] = field(default_factory=dict)
+    trials: dict[str, Trials] = field(default_factory=dict)
+    costs: dict[str, Costs] = field(default_factory=dict)
     chips: list[Chip] = field(default_factory=list)
     chip_sources: dict[str, Source] = field(default_factory=dict)
     gguf_files: GgufFiles | None = None
@@ -191,33 +123,54 @@ class Lab:
             raise LabError([f"labdata/ink/{ink}.yml: predictions: unknown name; got {name!r}; known: {', '.join(known)}"])
         return known[name]
 
+    @cached_property
+    def _names_of(self) -> dict[str, list[str]]:
+        """The names of each machine's runs: a run lies in its machine's folder."""
+        found: dict[str, list[str]] = {}
+        for name in self.runs:
+            found.setdefault(name.split("/")[0], []).append(name)
+        return found
+
     def runs_of(self, machine: str) -> list[Run]:
         """A machine's runs, oldest first; undated ones in order of name. A withdrawn run is left out."""
-        mine = [r for name, r in self.runs.items() if r.machine == machine and f"runs/{name}" not in self.withdrawn]
+        mine = [self.runs[name] for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
         return sorted(mine, key=lambda r: (r.started_at.isoformat() if r.started_at else "", r.id))
 
     def withdrawn_runs(self, machine: str) -> list[Run]:
         """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
-        return [r for name, r in sorted(self.runs.items()) if r.machine == machine and f"runs/{name}" in self.withdrawn]
+        return [self.runs[name] for name in sorted(self._names_of.get(machine, [])) if f"runs/{name}" in self.withdrawn]
 
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
         self.get("inks", ink)
-        return [r for m in self.machines for r in self.runs_of(m) if r.ink and r.ink.id == ink]
+        on = {name.split("/")[0] for name, i in self.ink_of.items() if i == ink}
+        return [r for m in self.machines if m in on for r in self.runs_of(m) if r.ink and r.ink.id == ink]
 
 
-def parse(kind: type[BaseModel], path: Path, shown: str) -> Any:
+def parse(kind: type[BaseModel], path: Path, shown: str, data: bytes | None = None) -> Any:
     """One file as its model; problems carry the file as `shown` and the dotted key.
+
+    Args:
+        data: its bytes, where they were read before
 
     Raises:
         LabError: every problem in this file.
     """
     try:
-        return kind.model_validate(read_yaml(path))
+        return kind.model_validate(versions.upgrade(kind.__name__, read_yaml(path, data)))
     except LabError as error:
         raise LabError([p.replace(str(path), shown) for p in error.problems]) from None
-    except ValidationError as error:
-        raise LabError([_line(kind, shown, e) for e in error.errors()]) from None
+    except ValueError as error:
+        if not isinstance(error, ValidationError):  # of a later layout
+            raise LabError([f"{shown}: {error}"]) from None
+        raise LabError(said(kind, shown, error)) from None
+
+
+def said(kind: type[BaseModel], shown: str, error: ValidationError) -> list[str]:
+    """What a model found wrong, one line each; past 50 the rest is counted."""
+    found = [_line(kind, shown, e) for e in error.errors(include_url=False)[:MAX_SAID]]
+    more = error.error_count() - len(found)
+    return found + ([f"{shown}: file: {more} more problems of the kind"] if more > 0 else [])
 
 
 def _known_keys(annotation: Any, loc: tuple) -> list[str]:
@@ -243,21 +196,6 @@ def _line(kind: type[BaseModel], shown: str, error: Any) -> str:
     return text
 
 
-_parsed: dict[Path, tuple[tuple[int, int], Any]] = {}  # path -> ((mtime, size), document)
-
-
-def _cached(kind: type[BaseModel], path: Path, shown: str) -> Any:
-    """`parse`, skipped while the file is unchanged: `mkdocs serve` builds again in one process."""
-    try:
-        stat = path.stat()
-    except OSError as error:  # a link that leads nowhere
-        raise LabError([f"{shown}: file: cannot be read; {error.strerror}"]) from None
-    stamp = (stat.st_mtime_ns, stat.st_size)
-    if path not in _parsed or _parsed[path][0] != stamp:
-        _parsed[path] = (stamp, parse(kind, path, shown))
-    return _parsed[path][1]
-
-
 def _split(path: Path) -> tuple[str, str]:
     """A file's name and the word that says what it is beside: ("day-01", "errata"), ("day-01", "")."""
     stem, _, word = path.stem.rpartition(".")
@@ -278,36 +216,59 @@ def load(root: Path = ROOT) -> Lab:
         raise LabError([f"labdata: no such folder; got {str(root)!r}"])
     folders = [p for p in (root, *root.glob("*"), *root.glob("runs/*")) if p.is_dir()]
     problems = [f"{_shown(p, root)}: folder: cannot be read" for p in folders if not os.access(p, os.R_OK | os.X_OK)]
+    strange = guard.tree(root)
+    problems += [f"{_shown(p, root)}: {why}" for p, why in sorted(strange.items())]
     problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
-    later: dict[str, Any] = {}  # seals beside their files, by the file's place
+    kept = snapshot.of(root)
+    used: set[bytes] = set()
+    later: Any = snapshot.Shelf()  # seals beside their files, by the file's place
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
-    found: dict[str, dict[str, Any]] = {
-        k: {} for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies")
+    found: dict[str, Any] = {
+        k: snapshot.Shelf() for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies", "trials", "costs")
     }
 
     def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
         shown = _shown(path, root)
+        if path in strange or path.parent in strange:  # said above, and never opened
+            broken.add(name)
+            return
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            problems.append(f"{shown}: file: cannot be read; {error.strerror}")
+            broken.add(name)
+            return
         if kind in (Ink, Run):
             later_seal = later.get(f"{'ink' if kind is Ink else 'runs'}/{name}")
-            wrong = seals.problem(path, shown, later_seal and later_seal.sha256)
+            wrong = seals.problem(data, shown, later_seal and later_seal.sha256)
             problems.extend([wrong] if wrong else [])
+        key = kept.key(kind, path.name, data)
+        used.add(key)
+        into_table = later if kind is Seal else found[into]
+        if kept.whole(key, root / "raw"):
+            into_table[name] = snapshot.Kept(kept, kind, key)
+            return
         try:
-            document = _cached(kind, path, shown)
+            document = parse(kind, path, shown, data)
         except LabError as error:
             problems.extend(error.problems)
             broken.add(name)
             return
-        (later if kind is Seal else found[into])[name] = document
         stem = re.sub(r"(\.open)?\.yml$", "", path.name)
+        own = references.unsourced(document, shown, root)
         if hasattr(document, "id") and document.id != stem:
-            problems.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
-        problems.extend(references.unsourced(document, shown, root))
+            own.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
+        problems.extend(own)
+        into_table[name] = snapshot.Kept(kept, kind, key) if not own and kept.put(key, document) else document
 
     for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
         for path in sorted(root.glob(f"{folder}/*.yml")):
             read(kind, path, folder, path.stem)
     for path in sorted(root.glob("latency/*.yml")):
         read(Latency, path, "latencies", path.stem)
+    for folder, kind in (("trials", Trials), ("costs", Costs)):
+        for path in sorted(root.glob(f"{folder}/*.yml")):
+            read(kind, path, folder, path.stem)
     beside = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
     files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
     for path, stem, word in sorted(files, key=lambda f: f[2] != "seal"):  # seals first: what they seal is checked by them
@@ -326,6 +287,7 @@ def load(root: Path = ROOT) -> Lab:
         read(GgufFiles, root / "gguf_files.yml", "files", "gguf_files")
     tables, gguf_files = found.pop("chips"), found.pop("files").get("gguf_files")
     problems += references.chips_given_twice(tables)
+    kept.done(used)
     lab = Lab(**found, seals=later, gguf_files=gguf_files, chips=[c for table in tables.values() for c in table.chips],
               chip_sources={name: source for table in tables.values() for name, source in table.sources.items()})
     problems += references.problems(lab, root, broken) + proof.problems(lab, broken)

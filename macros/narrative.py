@@ -13,8 +13,8 @@ from posixpath import relpath
 
 from markupsafe import Markup
 
-from macros import compare, rows
-from macros.compare import Measured, Score
+from macros import compare, export, rows
+from macros.compare import Score
 from macros.history import Version
 from macros.inked import InkedText, inked_value, measured_value
 from macros.inks import Prediction
@@ -30,7 +30,11 @@ class Day:
 
     Args:
         answer: one sentence with macros, for the front page; without one the score stands there
+        next: a sentence or two on what comes next, for Tomorrow and the post
+        formula: what a reader can use at home, in a line; without one it is the lab's (`macros.summary`)
         figure: `run`, `test` and `caption` of the depth chart the front page shows; without one it is the ink's own
+        next: what comes after it
+        formula: what a reader can do with it on a machine of their own
     """
 
     number: int
@@ -40,6 +44,8 @@ class Day:
     address: str
     answer: str = ""
     figure: dict[str, str] = field(default_factory=dict)
+    next: str = ""
+    formula: str = ""
 
 
 @dataclass
@@ -50,25 +56,38 @@ class Book:
         here: the page's address below the site's root ("days/01-local-inference/")
         days: the days' pages, in order
         counts: numbered figures and tables so far on this page
-        files: CSV files to publish, by address below the root
+        files: what to publish beside the pages, by address below the root
         firsts: what git remembers of ink and runs (`macros.history`)
         open_parts: parts still to be written, all pages
         source: the page's file below docs/
+        said: every Value a page's prose printed, by page and text: what a post of it may say
+        series_days: how many days the series has; None: it has no end yet
+        sentences: a machine's one sentence, once its page was rendered
     """
 
     lab: Lab
     here: str = ""
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str | bytes] = field(default_factory=dict)
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
     source: str = ""
+    said: dict[str, dict[str, Value]] = field(default_factory=dict)
+    series_days: int | None = None
+    sentences: dict[str, str] = field(default_factory=dict)
     _checked: dict[str, list[dict]] = field(default_factory=dict)
+    _tables: list[export.Table] = field(default_factory=list)
 
     def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
         self.here, self.source, self.counts = here, source, {}
+
+    def say(self, printed: object) -> object:
+        """Note a Value that the page prints, and hand it on."""
+        parts = (printed.low, printed.high) if isinstance(printed, InkedText) else (printed,)
+        self.said.setdefault(self.here, {}).update({v.text: v for v in parts if isinstance(v, Value)})
+        return printed
 
     def open_part(self, words: str) -> Markup:
         """A part still to be written: shown in the preview; the published build stops and names it (`macros.hooks`)."""
@@ -116,6 +135,11 @@ class Book:
         if name not in self._checked:
             self._checked[name] = rows.check(self.lab.get("checks", name)).to_dict("records")
         return self._checked[name]
+
+    def tables(self) -> list[export.Table]:
+        """All of labdata/ as tables, made once a build."""
+        self._tables = self._tables or export.tables(self.lab)
+        return self._tables
 
     def machine(self, name: str) -> MachineView:
         """A machine's specs as Values."""
@@ -272,20 +296,6 @@ class ScoreView:
         if self.score.utilisation is None:
             raise ValueError(f"labdata/ink/{self.score.ink}.yml: {self.score.prediction.id} is not a measured ceiling")
         return percent(self.score.utilisation, how="measured / ceiling", decimals=0)
-
-
-def differ_words(a: Value, b: Value) -> str:
-    """Whether two measured values differ, in words that hold for any numbers.
-
-    Raises:
-        ValueError: they are not in one unit.
-    """
-    if a.unit != b.unit:
-        raise ValueError(f"two units cannot be compared; got {a.text} and {b.text}")
-    first, second = (Measured(v.n, math.nan if v.sigma is None else v.sigma, 0) for v in (a, b))
-    return {True: "differ beyond noise", False: f"are {compare.SAME}", None: "cannot be told apart or not, the noise of one is unknown"}[
-        compare.differ(first, second)
-    ]
 
 
 def gap_value(fraction: float) -> Value:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, history, predict, rows, tables
+from macros import anchors, compare, exhibits, figures, headlines, history, paging, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -19,7 +18,8 @@ from macros.values import Value, inert, number, percent
 def stub(machine: Machine) -> str:
     """Markdown of a machine's page: a front matter and one macro, rendered like any page."""
     title = json.dumps(machine.name, ensure_ascii=False)  # JSON's strings are YAML's
-    return f'---\ntitle: {title}\ntoc: true\n---\n\n[[ machine_page("{machine.id}") ]]\n'
+    # Not in the search's index, which would outgrow every page with a thousand of these: `paging.search_entry` is.
+    return f'---\ntitle: {title}\ntoc: true\nsearch: {{exclude: true}}\n---\n\n[[ machine_page("{machine.id}") ]]\n'
 
 
 def machine_page(book: Book, name: str) -> str:
@@ -27,17 +27,22 @@ def machine_page(book: Book, name: str) -> str:
     lab = book.lab
     machine = lab.get("machines", name)
     runs = lab.runs_of(name)
+    book.sentences[name] = headlines.headline(book, machine, runs).html
     parts = [
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
-        f'<p class="lead">{headline(book, machine, runs)}</p>',
+        f'<p class="lead">{book.sentences[name]}</p>',
         *_warnings(lab, runs),
         '## Roofs {#specs}',
         specs_table(book, machine),
+        *_roofline(book, runs),
         *(f"- {inert(note)}" for note in machine.notes),
     ]
     inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
-    for i, ink in enumerate(inks):
-        parts += _ink_section(book, ink, [r for r in runs if r.ink and r.ink.id == ink], i)
+    on = {ink: [r for r in runs if r.ink and r.ink.id == ink] for ink in inks}
+    for i, ink in enumerate(inks[:WHOLE]):
+        parts += _ink_section(book, ink, on[ink], i)
+    if inks[WHOLE:]:
+        parts += ["## Earlier ink {#earlier}", _earlier(book, {ink: on[ink] for ink in inks[WHOLE:]})]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
@@ -58,6 +63,14 @@ def machine_page(book: Book, name: str) -> str:
     return "\n\n".join(parts)
 
 
+def _roofline(book: Book, runs: list[Run]) -> list[str]:
+    """What prefill and decode reached under the roofs, where the roofs say anything."""
+    scores = [s for ink in dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink) for s in compare.scores(book.lab, ink, [r for r in runs if r.ink and r.ink.id == ink])]
+    caption = ("Under the roofs, first order: a dot is what was reached, and how much arithmetic each byte read was good for. "
+               "On the slope bytes set the pace, under the flat part arithmetic does.")
+    return [found] if (found := figures.roofline(book, runs, scores, "roofline", caption)) else []
+
+
 def _waits_section(book: Book, name: str) -> list[str]:
     """The newest time to first token of each model on a machine."""
     newest = {d.model: d for d in sorted(book.lab.latencies.values(), key=lambda d: d.started_at) if d.machine == name}
@@ -71,42 +84,6 @@ def _waits_section(book: Book, name: str) -> list[str]:
     return parts
 
 
-def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
-    """The newest baseline decode at depth 0, else any decode the roofs explain, else any at all."""
-    hits = [(run, r) for run in runs for r in run.results if r.n_gen and not r.mixed and r.depth == 0 and compare.rate(r)]
-    known = [h for h in hits if rows.explained(lab, *h)]
-    base = [h for h in known if h[1].experiment == "baseline"]
-    return (base or known or hits or [None])[-1]
-
-
-def headline(book: Book, machine: Machine, runs: list[Run]) -> str:
-    """One sentence: the roof, the rate, the share."""
-    hit = best_decode(book.lab, runs)
-    roof = book.machine(machine.id).bandwidth
-    source = machine.sources[machine.specs.memory_bandwidth.source]
-    promise = "a probe measured" if source.kind == "measured" else "its spec sheet promises"
-    if hit is None:
-        left = "No decode on an empty context has been measured yet." if runs else "Nothing has been measured yet."
-        return f"Here {promise} {roof} of memory bandwidth. {left}"
-    run, result = hit
-    card = book.lab.models[result.model]
-    if not rows.explained(book.lab, run, result):
-        return f"Here {promise} {roof} of memory bandwidth. {escape(card.name)} decodes at {book.rate_of(run, result)}; what it should do is not computed for it."
-    m = compare.rate(result)
-    assert m is not None
-    ceiling = predict.decode_ceiling_tok_s(machine, card)
-    value = book.rate_of(run, result)
-    share = percent(m.mean / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
-    top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
-    weights = " (synthetic weights)" if card.weights == "synthetic" else ""
-    return (f"Here {promise} {roof}, so {escape(_short(card.name))}{weights} may decode at {top} at most. "
-            f"It decodes at {value}: {share} of the memory roof.")
-
-
-def _short(name: str) -> str:
-    return name.removesuffix(", synthetic weights")
-
-
 def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
     """What every number below is under: synthetic weights, a busy machine, noise, failed tests."""
     frame = rows.results(lab, runs)
@@ -117,7 +94,7 @@ def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
     for row in noted.to_dict("records"):
         depth = f" at depth {number(row['depth_tokens'], 0)}" if row["depth_tokens"] else ""
         words.append(f"{row['test']}{depth}, {row['model']}: {row['note']} (run {row['run']}).")
-    return [f'<p class="note">{escape(w)}</p>' for w in words]
+    return [f'<p class="note">{inert(w)}</p>' for w in words]
 
 
 def specs_table(book: Book, machine: Machine) -> str:
@@ -143,6 +120,7 @@ def specs_table(book: Book, machine: Machine) -> str:
     return tables.html_table(columns, cells)
 
 
+WHOLE = 2  # newest inks shown prediction by prediction, with their charts; a reader of ten runs wants the last ones
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
@@ -153,7 +131,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
     parts = [
         f"## Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'} {{#ink{tail}}}",
         str(exhibits.seal(book, ink, runs)),
-        exhibits.ink_table(book, scores, f"scores{tail}", f"{escape(document.title)} ({tally_words(scores)})"),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
     ]
     if any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
@@ -167,6 +145,17 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
         for test in sorted({r.test for r in run.results if r.depth and compare.rate(r)}, key=lambda t: t[0] != "t"):
             parts += _sweep(book, run, test, result.model, f"{test[:2]}{tail}")
     return parts
+
+
+def _earlier(book: Book, on: dict[str, list[Run]]) -> str:
+    """Older inks on one line each: the run, the score in words, and every scored prediction as CSV."""
+    cells = []
+    for ink, runs in on.items():
+        scores = compare.scores(book.lab, ink, runs)
+        csv = exhibits.publish(book, f"scores-{runs[-1].id}", rows.ink(scores))
+        links = (Markup('<a href="#run-{0}">{0}</a>').format(run.id) for run in reversed(runs))
+        cells.append({"run": Markup(", ").join(links), "score": tally_words(scores), "csv": Markup('<a class="csv" href="{}" download>CSV</a>').format(csv)})
+    return tables.html_table([Column("run", "Run"), Column("score", "Score"), Column("csv", "Predictions")], cells)
 
 
 def _deepest(runs: list[Run]) -> tuple[Run, Result] | None:
@@ -185,7 +174,7 @@ def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
     law = "the KV cache's bytes" if test.startswith("tg") else "attention's FLOPs"
     kept = last["measured_tok_s"] / frame.iloc[0]["measured_tok_s"]
     caption = (
-        f"{what} rate against context depth, {escape(book.lab.models[model].name)}. "
+        f"{what} rate against context depth, {inert(book.lab.models[model].name)}. "
         f"At {number(last['depth_tokens'], 0)} tokens {percent(kept, how='rate at depth / rate at 0', decimals=0)} "
         f"of the rate at depth 0 is left; {law} alone, anchored at depth 0, put it {_side(last['gap'])}."
     )
@@ -201,7 +190,7 @@ def _side(gap: float) -> str:
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     entries = [
-        (f"{_short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
+        (f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
     ]
     if not entries:
         return []
@@ -251,11 +240,12 @@ def provenance(book: Book, run: Run) -> str:
     return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
 
 
-def machine_index(book: Book) -> str:
-    """Every machine on one line each, newest baseline decode against its roof; then the models."""
+def machine_index(book: Book, page: int = 1) -> str:
+    """Machines on one line each, a hundred a page, newest baseline decode against its roof; on the first page the models too."""
     cells = []
-    for machine in sorted(book.lab.machines.values(), key=lambda m: m.name):
-        hit = best_decode(book.lab, book.lab.runs_of(machine.id))
+    machines = sorted(book.lab.machines.values(), key=lambda m: m.name)
+    for machine in paging.cut(machines, page):
+        hit = headlines.best_decode(book.lab, book.lab.runs_of(machine.id))
         decode: Markup | str = exhibits.NOT_MEASURED
         share, model = "", ""
         if hit:
@@ -270,56 +260,10 @@ def machine_index(book: Book) -> str:
                       "roof": book.machine(machine.id).bandwidth.linked, "model": model, "decode": decode, "share": share})
     columns = [Column("machine", "Machine"), Column("roof", "Memory roof", "right"), Column("model", "Model"),
                Column("decode", "Decode", "right"), Column("share", "Of the roof", "right")]
-    return tables.html_table(columns, cells) + "\n\n## Models {#models}\n\n" + _models(book)
-
-
-def machine_cards(book: Book, most: int) -> str:
-    """The machines on the front page, the last measured first: name and one sentence each."""
-    lab, items = book.lab, []
-    newest = {m: max((r.started_at.isoformat() if r.started_at else "0" for r in lab.runs_of(m)), default="") for m in lab.machines}
-    for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
-        machine = lab.machines[name]
-        link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
-        sentence = Markup(headline(book, machine, lab.runs_of(name)))
-        items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
-    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
-
-
-def today(book: Book, spoken: Callable[[str], str]) -> dict | None:
-    """The newest day for the front page: number, title, question, href, and the answer in one computed sentence; None before the first.
-
-    Args:
-        spoken: renders a front matter's words, macros and all
-    """
-    if not book.days:
-        return None
-    day = book.days[-1]
-    score = f"{book.tally(day.ink)}." if day.ink in book.lab.inks else "Not inked yet."
-    return {"number": day.number, "title": inert(day.title), "question": inert(day.question), "href": book.link(day.address),
-            "answer": spoken(day.answer) or score, "score": score}  # fmt: skip
-
-
-def today_figure(book: Book, id: str, spoken: Callable[[str], str]) -> str:
-    """The newest day's chart: the sweep its front matter names, else its ink against its measurements; nothing before there are any."""
-    day = book.days[-1]
-    if day.figure:
-        run = book.run(day.figure["run"])
-        test = day.figure["test"]
-        model = next(r.model for r in run.results if r.test == test and r.depth)
-        return exhibits.depth_figure(book, run, test, model, id, spoken(day.figure["caption"]))
-    if not book.lab.runs_on(day.ink):
-        return ""
-    return exhibits.ratio_figure(book, compare.scores(book.lab, day.ink), id, "Measured over predicted, for every number that was inked.")
-
-
-def day_index(book: Book, most: int | None = None) -> str:
-    """The days: number, title, question, score; the newest first where only some are asked for."""
-    items = []
-    for day in book.days[::-1][:most] if most else book.days:
-        link = Markup('<a href="{}">Day {}: {}</a>').format(book.link(day.address), day.number, day.title)
-        score = f"{book.tally(day.ink)}." if day.ink in book.lab.inks else ""
-        items.append(Markup("<dt>{}</dt><dd>{} {}</dd>").format(link, day.question, score))
-    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
+    parts = [tables.html_table(columns, cells), *paging.links(book, len(machines), page)]
+    if page == 1:
+        parts += ["## Models {#models}", _models(book)]
+    return "\n\n".join(parts)
 
 
 def _models(book: Book) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from macros.inks import Ink
@@ -9,7 +10,7 @@ from macros.records import Run
 
 
 def problems(lab: Any, broken: set[str]) -> list[str]:
-    """Clocks that ran backwards, ink after its run, seals of files that are gone, ink both open and sealed.
+    """Seals of files that are gone, and ink both open and sealed; what one ink or run can show is `of_ink` and `of_run`.
 
     Args:
         broken: names of files with problems of their own: what stands beside them is not orphaned
@@ -23,26 +24,36 @@ def problems(lab: Any, broken: set[str]) -> list[str]:
                              f"restore that file: what is wrong is withdrawn, not deleted")  # fmt: skip
     for name in sorted(set(lab.open_inks) & set(lab.inks)):
         found.append(f"labdata/ink/{name}.open.yml: file: two inks of one name, {name}.yml is sealed already; delete the open one")
-    for name, run in lab.runs.items():
-        if f"runs/{name}" in lab.withdrawn:
-            continue
-        if run.ink and f"ink/{run.ink.id}" in lab.withdrawn:
-            found.append(f"labdata/ink/{run.ink.id}.withdrawn.yml: file: a run counts on this ink; got {name}; withdraw the run first")
-        found += clock(run, f"labdata/runs/{name}.yml")
-        if run.ink and run.ink.id in lab.inks:
-            found += order(lab.inks[run.ink.id], run, f"labdata/runs/{name}.yml")
-    for ink in lab.inks.values():
-        if f"ink/{ink.id}" not in lab.withdrawn and ink.sealed and ink.written_at and ink.sealed.at < ink.written_at:
-            found.append(f"labdata/ink/{ink.id}.yml: sealed.at: the clock ran backwards; got {ink.sealed.at}, "
-                         f"opened {ink.written_at}; withdraw it, set the clock, ink again")  # fmt: skip
     return found
 
 
-def order(ink: Ink, run: Run, shown: str) -> list[str]:
+def of_ink(lab: Any, ink: Ink) -> list[str]:
+    """A clock that ran backwards while an ink was open."""
+    if f"ink/{ink.id}" not in lab.withdrawn and ink.sealed and ink.written_at and ink.sealed.at < ink.written_at:
+        return [f"labdata/ink/{ink.id}.yml: sealed.at: the clock ran backwards; got {ink.sealed.at}, "
+                f"opened {ink.written_at}; withdraw it, set the clock, ink again"]  # fmt: skip
+    return []
+
+
+def of_run(lab: Any, name: str, run: Run, dry_at: datetime.datetime | None) -> list[str]:
+    """A run on withdrawn ink, a clock that ran backwards in it, ink after it.
+
+    Args:
+        dry_at: when its ink was dry; None: not recorded, or there is none
+    """
+    if f"runs/{name}" in lab.withdrawn:
+        return []
+    found = []
+    if run.ink and f"ink/{run.ink.id}" in lab.withdrawn:
+        found.append(f"labdata/ink/{run.ink.id}.withdrawn.yml: file: a run counts on this ink; got {name}; withdraw the run first")
+    return found + clock(run, f"labdata/runs/{name}.yml") + order(dry_at, run, f"labdata/runs/{name}.yml")
+
+
+def order(dry: datetime.datetime | None, run: Run, shown: str) -> list[str]:
     """A run must begin after its ink was dry, as far as both hours were recorded."""
-    dry, began = ink.dry_at, min((t for t in (run.started_at, *(r.started_at for r in run.results)) if t), default=None)
-    if dry and began and began < dry:
-        return [f"{shown}: ink.id: ink after run; got {ink.id} of {dry}, the run began {began}; "
+    began = min((t for t in (run.started_at, *(r.started_at for r in run.results)) if t), default=None)
+    if run.ink and dry and began and began < dry:
+        return [f"{shown}: ink.id: ink after run; got {run.ink.id} of {dry}, the run began {began}; "
                 "no prediction of this run: withdraw the run, and measure again after the ink"]  # fmt: skip
     return []
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, model_validator
 
 from macros import units
-from macros.fields import Count, Document, Id, NotNegative, Positive, Strict, key
+from macros.fields import LARGEST, Count, Document, Id, NotBelow0, NotNegative, Positive, Strict, key
 from macros.inks import Target
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -44,7 +44,7 @@ class HostDoc(Strict):
     gpus: list[str] = key("GPUs by name", "NVIDIA GeForce RTX 4090", default_factory=list)
     power: str | None = key("Power source", "ac", default=None)
     virtual: bool | None = key("Whether it is a virtual machine", True, default=None)
-    load1_per_core: Annotated[float, Field(ge=0)] | None = key("Load average over one minute per logical core, before the run [1]", 0.1, default=None)
+    load1_per_core: NotBelow0 | None = key("Load average over one minute per logical core, before the run [1]", 0.1, default=None)
     python: str | None = key("Python version", "3.11.7", default=None)
     packages: dict[str, str] = key("Versions of the packages that matter", {"numpy": "2.4.6"}, default_factory=dict)
 
@@ -53,7 +53,7 @@ class Published(Strict):
     """What was published where raw samples are not to be had."""
 
     mean_tok_s: Positive = key("Mean rate [tok/s]", 20.8)
-    sigma_tok_s: Annotated[float, Field(ge=0)] | None = key("Sample standard deviation [tok/s]; null: not told", 0.05)
+    sigma_tok_s: NotBelow0 | None = key("Sample standard deviation [tok/s]; null: not told", 0.05)
     n: Count | None = key("Repetitions; null: not told", 5)
 
 
@@ -63,9 +63,9 @@ class Sitting(Strict):
     n: NotNegative = key("Its share of `samples_ns`, in their order; 0: it failed", 1)
     started_at: AwareDatetime = key("When it began", "2026-11-30T04:10:00Z")
     load: list[Share | None] = key("Share of all cores in use before and after, while the bench itself waits [1]", [0.1, 0.0], min_length=2, max_length=2)
-    cpu_mhz: list[Positive | None] = key("Clock of the CPU's cores before and after, mean [MHz]", [3200, 2900], default=[None, None], min_length=2, max_length=2)
-    celsius: list[float | None] = key("Hottest sensor before and after [°C]", [45, 88], default=[None, None], min_length=2, max_length=2)
-    speed_limit: list[Share | None] = key("Share of its full speed that macOS allows the CPU before and after [1]", [1, 0.8], default=[None, None], min_length=2, max_length=2)
+    cpu_mhz: list[Positive | None] = key("Clock of the CPU's cores before and after, mean [MHz]", [3200, 2900], default_factory=lambda: [None, None], min_length=2, max_length=2)
+    celsius: list[Annotated[float, Field(ge=-273.15, le=10_000)] | None] = key("Hottest sensor before and after [°C]", [45, 88], default_factory=lambda: [None, None], min_length=2, max_length=2)
+    speed_limit: list[Share | None] = key("Share of its full speed that macOS allows the CPU before and after [1]", [1, 0.8], default_factory=lambda: [None, None], min_length=2, max_length=2)
     throttled: NotNegative | None = key("Thermal throttle events meanwhile, summed over the CPUs", 0, default=None)
     steal: Share | None = key("Share of all cores that a virtual machine's host gave to others meanwhile [1]", 0.02, default=None)
     waited_s: NotNegative | None = key("Time waited for an idle machine before it [s]", 12, default=None)
@@ -81,7 +81,7 @@ class Result(Strict):
     n_gen: NotNegative = key("Tokens generated and timed, else 0", 0)
     depth: NotNegative = key("Tokens already in the context", 8192)
     backend: str = key("Backend truly used", "Metal")
-    n_gpu_layers: int | None = key("Layers asked onto the GPU; null: llama.cpp's default", 99, default=None)
+    n_gpu_layers: Annotated[int, Field(ge=-LARGEST, le=LARGEST)] | None = key("Layers asked onto the GPU; null: llama.cpp's default", 99, default=None)
     layers_offloaded: NotNegative | None = key("Layers that really went there", 37, default=None)
     n_devices: Count = key("GPUs or hosts that shared the work, where the log tells", 2, default=1)
     n_threads: Count | None = key("CPU threads; null: llama-bench's default", 4, default=None)
@@ -92,7 +92,7 @@ class Result(Strict):
     flash_attn: Literal["auto", "on", "off"] | None = key("Flash attention; null: not told", "auto", default="auto")
     settings: dict[str, str] = key("Other settings, by the instrument's own names", {"use_mmap": "0"}, default_factory=dict)
     started_at: AwareDatetime | None = key("When the test began", "2026-11-30T04:10:00Z", default=None)
-    load_before: Annotated[float, Field(ge=0)] | None = key("Share of all cores in use just before the test, while the bench itself waits [1]", 0.1, default=None)
+    load_before: NotBelow0 | None = key("Share of all cores in use just before the test, while the bench itself waits [1]", 0.1, default=None)
     samples_ns: list[Count] | None = key("Wall time of each repetition [ns]", [6190000000], default=None, min_length=1)
     sittings: list[Sitting] = key("The processes the samples came from", default_factory=list)
     stopped: Literal["repetitions", "interval", "cap"] | None = key("Why there were no more repetitions: as many as asked; the 95 % interval of the mean is narrow enough; the cap", "interval", default=None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from macros import shapes, units
+from macros import proof, shapes, units
 from macros.cards import ShapeDoc
 from macros.fields import Quantity
 from macros.records import Check
@@ -35,12 +36,20 @@ def _source_names(value: Any, where: str = "") -> list[tuple[str, str]]:
     if isinstance(value, Check):
         return [("", value.source)]
     if isinstance(value, BaseModel):
-        items = [(name, getattr(value, name)) for name in type(value).model_fields]
+        items = [(name, getattr(value, name)) for name in type(value).model_fields] if _may_name(type(value)) else []
     elif isinstance(value, list):
         items = [(str(i), v) for i, v in enumerate(value)]
     else:
         return []
     return [found for name, v in items for found in _source_names(v, f"{where}.{name}".lstrip("."))]
+
+
+@cache
+def _may_name(kind: Any) -> bool:
+    """Whether a type can hold a sourced value: a run's thousand fields cannot, and are not looked through."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return issubclass(kind, (Quantity, ShapeDoc, Check)) or any(_may_name(f.annotation) for f in kind.model_fields.values())
+    return any(_may_name(part) for part in get_args(kind))
 
 
 def chips_given_twice(tables: dict[str, Any]) -> list[str]:
@@ -63,7 +72,7 @@ _SPEC_DIMENSIONS = {"memory_bandwidth": "bytes_s", "peak_compute": "flops_s", "m
 
 
 def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
-    """References that lead nowhere, units of the wrong dimension, ink changed after its run."""
+    """References that lead nowhere, units of the wrong dimension, ink changed or written after its run, clocks that ran backwards."""
     found: list[str] = []
 
     def known(shown: str, where: str, name: str, table: dict) -> None:
@@ -113,8 +122,11 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
                 if target.model in lab.models and lab.models[target.model].shape is None:
                     found.append(f"{shown}: {where}.{i}.{end}.model: known from a log alone, nothing can be predicted about it; got {target.model!r}")
 
-    for ink in lab.inks.values():
+    dry: dict[str, Any] = {}
+    for ink in lab.inks.values():  # once through, inks and runs alike: each is decoded for it (`macros.snapshot`)
         shown = f"labdata/ink/{ink.id}.yml"
+        dry[ink.id] = ink.dry_at
+        found += proof.of_ink(lab, ink)
         known(shown, "machine", ink.machine, lab.machines)
         predicted(shown, "predictions", ink.predictions)
     for ink in lab.open_inks.values():
@@ -150,12 +162,13 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             found.append(f"{shown}: machine: must be the folder's name; got {run.machine!r}")
         for i, r in enumerate(run.results):
             known(shown, f"results.{i}.model", r.model, lab.models)
+        found += proof.of_run(lab, name, run, run.ink and dry.get(run.ink.id))
         if run.ink:
+            lab.ink_of[name] = run.ink.id
             known(shown, "ink.id", run.ink.id, lab.inks)
-            path = root / "ink" / f"{run.ink.id}.yml"
-            if run.ink.id in lab.inks and sha256(path) != run.ink.sha256:
+            if run.ink.id in lab.inks and (now := sha256(root / "ink" / f"{run.ink.id}.yml")) != run.ink.sha256:
                 found.append(
                     f"{shown}: ink.sha256: labdata/ink/{run.ink.id}.yml was changed after this run; "
-                    f"got {sha256(path)[:12]}…, the run holds {run.ink.sha256[:12]}…; restore the ink"
+                    f"got {now[:12]}…, the run holds {run.ink.sha256[:12]}…; restore the ink"
                 )
     return found

@@ -61,14 +61,14 @@ def close(text: str) -> str:
     return f"{body}{MARK}{hashlib.sha256(body.encode()).hexdigest()}\n"
 
 
-def problem(path: Path, shown: str, later: str | None) -> str | None:
+def problem(data: bytes, shown: str, later: str | None) -> str | None:
     """What is wrong with a sealed file, in one line; None: every byte is as it was sealed.
 
     Args:
-        shown: the file's name in the message
+        data: the file's bytes
+        shown: its name in the message
         later: the hash in the seal beside it; None: there is no such seal
     """
-    data = path.read_bytes()
     last = _LAST.search(data)
     cure = "restore the file (git log -p shows what changed); a wrong one is withdrawn, not edited: python -m bench withdraw"
     if last:

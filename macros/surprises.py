@@ -47,7 +47,7 @@ def _foretold(s: Score) -> bool:
     return p.kind == "ordering" or (p.kind == "direction" and not DIRECTIONS[p.direction][0] < 1 < DIRECTIONS[p.direction][1])  # type: ignore[index]
 
 
-def _pair(s: Score) -> str:
+def pair(s: Score) -> str:
     """What was inked and what was measured."""
     p, m = s.prediction, s.measured
     assert m is not None
@@ -73,13 +73,13 @@ def _wrong(s: Score) -> Surprise:
     what = {"ceiling": "broken ceiling", "direction": "broken direction", "ordering": "broken direction"}.get(kind, "miss")
     far = f"{number(sigmas, 0 if sigmas >= 10 else 1)}{THIN}σ of the measurement" if math.isfinite(sigmas) else "a distance no noise explains"
     if s.gap is None:
-        return Surprise(s.prediction.id, what, f"{_pair(s)}. That is {far} outside the claim.", sigmas)
+        return Surprise(s.prediction.id, what, f"{pair(s)}. That is {far} outside the claim.", sigmas)
     side = "above" if s.gap > 0 else "below"
-    return Surprise(s.prediction.id, what, f"{_pair(s)}. That is {percent(abs(s.gap)).text} {side} the ink, {far}.", sigmas)
+    return Surprise(s.prediction.id, what, f"{pair(s)}. That is {percent(abs(s.gap)).text} {side} the ink, {far}.", sigmas)
 
 
 def _equal(s: Score) -> Surprise:
-    words = f"{_pair(s)}. The two do not differ by more than {number(NOISE_SIGMAS, 0)}{THIN}σ."
+    words = f"{pair(s)}. The two do not differ by more than {number(NOISE_SIGMAS, 0)}{THIN}σ."
     return Surprise(s.prediction.id, "unexpected equality", words, s.distance_sigmas or 0.0)
 
 
@@ -87,7 +87,7 @@ def _hit(s: Score) -> Surprise:
     assert s.gap is not None
     close = f"{percent(abs(s.gap)).text} {'above' if s.gap > 0 else 'below'} the ink" if s.gap else "on the ink"
     luck = ", closer than the noise, so partly luck" if s.same and s.gap else ""
-    return Surprise(s.prediction.id, "best hit", f"{_pair(s)}. That is {close}{luck}.", s.distance_sigmas if s.distance_sigmas is not None else math.nan)
+    return Surprise(s.prediction.id, "best hit", f"{pair(s)}. That is {close}{luck}.", s.distance_sigmas if s.distance_sigmas is not None else math.nan)
 
 
 def picked(scores: list[Score], prediction: str, ink: str) -> Markup:

@@ -64,12 +64,17 @@ def html_table(
     )
 
 
-def figure(id: str, number: int, svg: str, caption_html: str, csv_href: str | None = None) -> str:
-    """A numbered chart with its caption and the link to its rows, as one line of HTML.
+def figure(
+    id: str, number: int, svg: str, caption_html: str, csv_href: str | None = None, spec_href: str | None = None
+) -> str:
+    """A numbered chart with its caption and the links to its rows and its spec, as one line of HTML.
 
     svg and caption_html are trusted: they come from to_svg and from computed sentences.
+
+    Args:
+        spec_href: the Vega-Lite spec, "<name>.vl.json"; beside it "<name>.vl.js", the same for Explore
     """
-    return _numbered("Figure", "chart", id, number, svg, caption_html, csv_href)
+    return _numbered("Figure", "chart", id, number, svg, caption_html, csv_href, spec_href)
 
 
 def table_figure(
@@ -80,15 +85,18 @@ def table_figure(
 
 
 def _numbered(
-    word: str, css: str, id: str, number: int, body: str, caption_html: str, csv_href: str | None
+    word: str, css: str, id: str, number: int, body: str, caption_html: str, csv_href: str | None, spec_href: str | None = None
 ) -> str:
-    link = Markup(' <a class="csv" href="{}" download>CSV</a>').format(csv_href) if csv_href else ""
+    link = Markup(' <a class="csv" href="{}" download>CSV</a>').format(csv_href) if csv_href else Markup("")
     # Search would list every axis label of a chart; a table's words are worth finding.
-    search = Markup(" data-search-exclude") if css == "chart" else ""
+    extra = Markup(" data-search-exclude") if css == "chart" else Markup("")
+    if spec_href:
+        link += Markup(' <a class="csv" href="{}" title="The chart as Vega-Lite, its rows inside">Spec</a>').format(spec_href)
+        extra += Markup(' data-chart="{}"').format(spec_href.removesuffix("json") + "js")
     return _one_line(
         Markup(
             '<figure id="{}" class="{}"{}>{}<figcaption><b>{} {}.</b> {}{}</figcaption></figure>'
-        ).format(id, css, search, Markup(body), word, number, Markup(caption_html), link)
+        ).format(id, css, extra, Markup(body), word, number, Markup(caption_html), link)
     )
 
 

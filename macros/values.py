@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -15,6 +15,7 @@ from macros.traced import Traced
 
 THIN = "\u202f"  # narrow no-break space: a value and its unit never part
 KINDS = ("predicted", "measured", "derived", "spec")
+_WIDE = Context(prec=700)  # more digits than a float has in either direction
 Facts = tuple[tuple[str, str | Markup], ...]
 
 
@@ -34,7 +35,7 @@ def number(x: float, decimals: int) -> str:
     if not math.isfinite(x):
         raise ValueError(f"not a finite number; got {x}")
     # The decimal as written, halves away from zero: 22.15 is 22.2, though its float lies below.
-    text = f"{Decimal(repr(float(x))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):,f}"
+    text = f"{Decimal(repr(float(x))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _WIDE):,f}"
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("-")
     return text.replace("-", "−")

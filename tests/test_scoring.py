@@ -9,7 +9,8 @@ import pytest
 from macros import compare, labdata
 from macros.compare import Measured, Score, verdict, weakest
 from macros.inks import Prediction, Target
-from macros.narrative import differ_words, gap_text, verdict_text
+from macros.narrative import gap_text, verdict_text
+from macros.posts import differ_words
 from macros.values import Value
 
 A, B, C = (Target(experiment="e", model=m, test="tg128") for m in "abc")

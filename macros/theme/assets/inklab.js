@@ -103,20 +103,40 @@
   addEventListener("resize", move)
 })()
 
-/* The theme asks for the whole search index on every first visit. It waits here until somebody searches. */
+/* The theme fetches its whole search index and the worker that reads it on every first visit.
+   Both wait here until somebody searches. */
 ;(() => {
+  const once = work => {
+    if (document.activeElement?.name === "query") return work()
+    const start = ({ target }) => {
+      if (target.name !== "query") return
+      document.removeEventListener("focusin", start)
+      work()
+    }
+    document.addEventListener("focusin", start)
+  }
+
   const { open, send } = XMLHttpRequest.prototype
   XMLHttpRequest.prototype.open = function (method, address, ...rest) {
     this.waits = String(address).endsWith("/search_index.json")
     return open.call(this, method, address, ...rest)
   }
   XMLHttpRequest.prototype.send = function (body) {
-    if (!this.waits || document.activeElement?.name === "query") return send.call(this, body)
-    const start = event => {
-      if (event.target.name !== "query") return
-      document.removeEventListener("focusin", start)
-      send.call(this, body)
-    }
-    document.addEventListener("focusin", start)
+    if (this.waits) once(() => send.call(this, body))
+    else send.call(this, body)
+  }
+
+  const Real = Worker
+  window.Worker = function (address, ...rest) {
+    if (!/\/workers\/search\.[^/]*js$/.test(address)) return new Real(address, ...rest)
+    const late = new EventTarget(), said = []
+    late.postMessage = message => said.push(message)
+    once(() => {
+      const worker = new Real(address, ...rest)
+      worker.addEventListener("message", ({ data }) => late.dispatchEvent(new MessageEvent("message", { data })))
+      late.postMessage = message => worker.postMessage(message)
+      said.forEach(late.postMessage)
+    })
+    return late
   }
 })()

@@ -1,0 +1,162 @@
+"""labdata/ parsed once: what a file says is kept as JSON under the SHA-256 of its bytes and of the code that read it.
+
+Never stale: another byte, or another line of code, is another key. Never trusted: what comes back is validated
+like a file, and nothing in it is ever executed. Losing it costs time only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from macros.fields import Document
+
+FILE = Path(".cache/labdata.sqlite")
+AT_HAND = 2000  # documents kept as objects, some 35 KB each; the others are decoded when asked for
+TABLE = "CREATE TABLE IF NOT EXISTS documents (key BLOB PRIMARY KEY, raw TEXT NOT NULL, json BLOB NOT NULL)"
+
+
+@cache
+def _read_by() -> bytes:
+    """Everything that decides what a file comes to: this package's code, and who reads YAML and validates."""
+    code = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return hashlib.sha256(b"".join([*code, *(version(p).encode() for p in ("pydantic", "pydantic-core", "pyyaml"))])).digest()
+
+
+class Snapshot:
+    """The documents of one lab that nothing was wrong with.
+
+    Args:
+        path: its SQLite file; where none can be written it lives in memory
+    """
+
+    def __init__(self, path: Path):
+        self._rows = _opened(path)
+        self._raw = dict(self._rows.execute("SELECT key, raw FROM documents"))
+        self._at_hand: OrderedDict[bytes, Any] = OrderedDict()
+
+    def key(self, kind: type[BaseModel], name: str, data: bytes) -> bytes:
+        """What a file of this name and these bytes goes by."""
+        return hashlib.sha256(b"\0".join((_read_by(), kind.__name__.encode(), name.encode(), data))).digest()
+
+    def whole(self, key: bytes, raw: Path) -> bool:
+        """Whether a document is kept, and what its sources name in `raw` is still there."""
+        names = self._raw.get(key)
+        return names is not None and all((raw / name).is_file() for name in names.split())
+
+    def get(self, kind: type[BaseModel], key: bytes) -> Any:
+        """A document that is kept.
+
+        Raises:
+            OSError: it is not, or not as it was written.
+        """
+        if key in self._at_hand:
+            self._at_hand.move_to_end(key)
+            return self._at_hand[key]
+        try:
+            text = self._rows.execute("SELECT json FROM documents WHERE key = ?", (key,)).fetchone()[0]
+            document = kind.model_validate_json(text)
+        except (ValueError, TypeError, sqlite3.Error):
+            raise OSError(errno.EIO, "damaged or lost while it was in use; delete it and start again", str(FILE)) from None
+        self._keep(key, document)
+        return document
+
+    def _keep(self, key: bytes, document: Any) -> None:
+        self._at_hand[key] = document
+        if len(self._at_hand) > AT_HAND:
+            self._at_hand.popitem(last=False)
+
+    def put(self, key: bytes, document: Document) -> bool:
+        """Keep a document; False where JSON would not bring back the same, or the disk refused."""
+        text = document.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        raw = " ".join(source.raw for source in document.sources.values() if source.raw)
+        try:
+            if type(document).model_validate_json(text) != document:
+                return False
+            self._rows.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (key, raw, text))
+        except (ValueError, sqlite3.Error):
+            return False
+        self._raw[key] = raw
+        self._keep(key, document)
+        return True
+
+    def done(self, used: set[bytes]) -> None:
+        """Commit; drop what no file says any more, once that is most of it."""
+        old = self._raw.keys() - used
+        try:
+            if len(old) > len(used) + 100:
+                self._rows.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in old])
+                self._raw = {key: raw for key, raw in self._raw.items() if key in used}
+            self._rows.commit()
+        except sqlite3.Error:
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a document is kept."""
+
+    snapshot: Snapshot
+    kind: type[BaseModel]
+    key: bytes
+
+
+class Shelf(MutableMapping[str, Any]):
+    """Documents by name, a `Kept` one decoded when asked for: ten thousand runs as objects would take 700 MB."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._found[name]
+        return found.snapshot.get(found.kind, found.key) if isinstance(found, Kept) else found
+
+    def __setitem__(self, name: str, document: Any) -> None:
+        self._found[name] = document
+
+    def __delitem__(self, name: str) -> None:
+        del self._found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+@cache
+def of(root: Path) -> Snapshot:
+    """The snapshot of a labdata folder, in .cache beside it."""
+    return Snapshot(root.resolve().parent / FILE)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The file's table; one that is damaged is begun anew, and where none can be written it lives in memory."""
+    for _ in range(2):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows = sqlite3.connect(path, timeout=30, check_same_thread=False)  # `mkdocs serve` builds in a thread
+            rows.execute("PRAGMA synchronous=OFF")  # a torn file is found out and begun anew
+            rows.execute(TABLE)
+            rows.execute("SELECT key, raw, json FROM documents LIMIT 1").fetchone()
+            return rows
+        except (OSError, sqlite3.Error):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+    rows = sqlite3.connect(":memory:", check_same_thread=False)
+    rows.execute(TABLE)
+    return rows
