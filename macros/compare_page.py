@@ -80,7 +80,7 @@ class View:
         tests = sorted({x.test for x in self.lines}, key=lambda t: (not t.startswith("tg"), int("".join(filter(str.isdigit, t)) or 0)))
         models = sorted({x.model for x in self.lines}, key=str.lower)
         parts = [
-            Markup('<p class="field"><label for="c-q">Machine or chip has</label><input id="c-q" name="q" type="search" autocomplete="off"></p>'),
+            Markup('<p class="field"><label for="c-find">Machine or chip has</label><input id="c-find" name="find" type="search" autocomplete="off"></p>'),
             _select("sort", "Order", list(SORTS.items())),
             _select("test", "Test", [("", "All tests"), *((t, t) for t in tests)]),
             _select("model", "Model", [("", "All models"), *((m, m) for m in models)]),

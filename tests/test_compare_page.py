@@ -84,7 +84,7 @@ def test_filters_and_order_live_in_the_address(page: Any, served: str):
     page.goto(f"{served}compare/")
     every = len(texts(page, ROWS))
     page.select_option("#c-test", "tg128")
-    page.fill("#c-q", "apple")
+    page.fill("#c-find", "apple")
     page.select_option("#c-sort", "-rate")
     found = texts(page, ROWS)
     assert 0 < len(found) < every and all("tg128" in row and "Apple" in row for row in found)
@@ -93,8 +93,8 @@ def test_filters_and_order_live_in_the_address(page: Any, served: str):
     address = page.url
     page.goto("about:blank")
     page.goto(address)
-    assert texts(page, ROWS) == found and page.input_value("#c-q") == "apple"
-    page.fill("#c-q", "no such machine")
+    assert texts(page, ROWS) == found and page.input_value("#c-find") == "apple"
+    page.fill("#c-find", "no such machine")
     assert page.inner_text("#compare-said") == "No row is like that."
 
 
@@ -137,6 +137,6 @@ def test_a_thousand_machines_stay_light_and_turn_over(browser: Any, thousand: li
     assert page.inner_text("#compare-said") == f"Rows 1–50 of {len(thousand):,}"
     page.click("#compare-on")
     assert page.inner_text("#compare-said") == f"Rows 51–100 of {len(thousand):,}" and page.locator(ROWS).count() == 50
-    page.fill("#c-q", "0007 of")
+    page.fill("#c-find", "0007 of")
     assert page.inner_text("#compare-said") == "Rows 1–9 of 9"
     page.close()

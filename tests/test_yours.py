@@ -177,7 +177,7 @@ def test_the_script_prints_what_the_build_printed(page: Any, served: str, site: 
     assert shown(page, "left").startswith("−")  # the true minus
 
 
-@pytest.mark.parametrize(("address", "scheme"), [("predict/?depth=x&batch=3", "light"), ("predict/?machine=own", "dark"), ("compare/?q=apple", "light"), ("compare/", "dark")])
+@pytest.mark.parametrize(("address", "scheme"), [("predict/?depth=x&batch=3", "light"), ("predict/?machine=own", "dark"), ("compare/?find=apple", "light"), ("compare/", "dark")])
 def test_axe_finds_nothing_and_a_phone_scrolls_one_way(browser: Any, served: str, address: str, scheme: str):
     from axe_playwright_python.sync_playwright import Axe
 
