@@ -88,7 +88,7 @@ check: ## check all of labdata/, its seals against git, and that docs/ types no 
 
 test: ## run the whole test suite
 	@$(SETUP) test
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 perf: ## time what must stay quick: an import of 10,000 rows in 10 s and 500 MB
 	@$(SETUP) test

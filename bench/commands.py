@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import statistics
 import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from bench import host as hosts
 from bench import options as opts
-from bench import build, chat, instruments, llama_bench, parity, prepare, probe, session
+from bench import build, chat, instruments, llama_bench, overhead, parity, prepare, probe, session
 from bench.engine import Job
 from bench.options import OptionError, Options
 from macros import compare, labdata, rows
@@ -74,16 +76,19 @@ def run_parity(say: Callable[[str], None], on_progress, env: Mapping[str, str] =
         ident = f"parity-{datetime.now(UTC):%Y-%m-%d-%H%M%S}"
         place = labdata.ROOT / "checks" / f"{ident}.yml"
         job = Job(model_path=str(file), n_prompt=0, n_gen=0, n_threads=threads, n_gpu_layers=options.ngl, reps=reps)
+        loop_ns = overhead.loop_ns()
+        say(f"The in-process loop itself takes {statistics.median(loop_ns) / 1e3:.1f} µs a token")
         say(f"llama-bench {found.build} and the in-process engine in turn, {pairs} pairs of each test")
+        document = partial(parity.document, ident, where, found, libraries is not None, reps, loop_ns)
 
         def keep(done) -> None:
-            labdata.write(place, parity.document(ident, where, found, libraries is not None, reps, done))
+            labdata.write(place, document(done))
 
         def on_entry(test: str, pair: int, way: str, rate: float) -> None:
             say(f"{pair + 1}/{pairs}  {test}, {'llama-bench' if way == 'a' else 'in-process'}: {rate:.2f} tok/s")
 
         done = parity.compare(found, libraries, job, pairs, on_entry, keep)
-    say(ratios(parity.document(ident, where, found, libraries is not None, reps, done)))
+    say(ratios(document(done)))
     say(f"Recorded in labdata/checks/{ident}.yml")
 
 

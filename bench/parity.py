@@ -123,16 +123,18 @@ def compare(
     return done
 
 
-def document(ident: str, where: str, found: LlamaBench, shared: bool, reps: int, pairs: list[Pairs]) -> Check:
+def document(ident: str, where: str, found: LlamaBench, shared: bool, reps: int, loop_ns: list[float], pairs: list[Pairs]) -> Check:
     """The pairs as a check.
 
     Args:
         where: the model and the machine, in words
         shared: whether both used the same libraries
+        loop_ns: what the in-process loop itself takes for a token, see `bench.overhead` [ns]
     """
     linked = "both over the same libraries" if shared else "each over its own libraries"
-    note = f"make parity; each entry is the mean rate of {reps} repetitions in a fresh process; order a b b a"
+    each = "one repetition" if reps == 1 else f"the mean rate of {reps} repetitions"
+    note = f"make parity; each entry is {each} in a fresh process; order a b b a"
     return Check(schema=1, id=ident, title="Does the in-process engine keep the same time as llama-bench?",
                  setting=f"{where}; llama-bench {found.build}, {linked}", date=datetime.now(UTC).date(),
-                 a="llama-bench", b="in-process", pairs=pairs, source="pairs",
+                 a="llama-bench", b="in-process", pairs=pairs, loop_ns=loop_ns, source="pairs",
                  sources={"pairs": Source(title="Pairs run in turn", kind="measured", note=note)})  # fmt: skip

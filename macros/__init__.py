@@ -6,6 +6,7 @@ Altair nor MkDocs.
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,7 @@ def define_env(env: Any) -> None:
     def check(name: str) -> dict:
         document = lab.get("checks", name)
         return {"title": values.inert(document.title), "setting": values.inert(document.setting), "date": document.date,
-                "rows": book.checked(name)}  # fmt: skip
+                "rows": book.checked(name), "loop_us": statistics.median(document.loop_ns) / 1e3 if document.loop_ns else None}  # fmt: skip
 
     @env.macro
     def checks_of(kind: str) -> list[str]:

@@ -101,15 +101,27 @@ def _blob(data: bytes, like: str) -> str:
     return kind(b"blob %d\0" % len(data) + data).hexdigest()
 
 
+def _longer(old: dict[str, Any], new: dict[str, Any], lists: tuple[str, ...], free: tuple[str, ...] = ()) -> bool:
+    """Whether a mapping is the same but for some lists, which only gained entries at their end, and some free keys."""
+    grown = (*lists, *free)
+    same = {k: v for k, v in old.items() if k not in grown} == {k: v for k, v in new.items() if k not in grown}
+    return same and all((new.get(k) or [])[: len(old.get(k) or [])] == (old.get(k) or []) for k in lists)
+
+
+def _result_grown(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether a result is the same, or one whose later rounds have come: samples are added, none is changed."""
+    waiting = old.get("sittings") and not old.get("stopped") and not old.get("failed")
+    return old == new or bool(waiting) and _longer(old, new, ("samples_ns", "sittings"), ("load_before", "stopped"))
+
+
 def _grown(old: str, new: str) -> bool:
-    """Whether a run that was committed half done has only grown since."""
+    """Whether a run that was committed half done has only grown since: more results, or more rounds of them."""
     try:
         before, after = labdata.from_text(old), labdata.from_text(new)
-        if len(before["results"]) >= len(before.get("planned", [])):
-            return False  # it was done
-        grows = ("results", "notes")
-        same = {k: v for k, v in before.items() if k not in grows} == {k: v for k, v in after.items() if k not in grows}
-        return same and all(after.get(k, [])[: len(before.get(k, []))] == before.get(k, []) for k in grows)
+        first, now = before["results"], after["results"]
+        if len(now) > len(first) >= len(before.get("planned", [])):
+            return False  # every test had been run
+        return _longer(before, after, ("notes",), ("results",)) and len(now) >= len(first) and all(map(_result_grown, first, now))
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
 

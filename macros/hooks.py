@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
 
-_preview = False  # `mkdocs serve`
+_preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
 
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
     global _preview
-    _preview = command == "serve"
+    _preview = command == "serve" or os.environ.get("INKLAB_PREVIEW") == "1"
     logger = logging.getLogger("mkdocs")
     logger.setLevel(min(logger.level, logging.WARNING))
 

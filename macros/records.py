@@ -170,6 +170,8 @@ class Check(Document):
     a: str = key("The first way", "as published")
     b: str = key("The second way", "randomised")
     pairs: list[Pairs] = key("One entry a test", min_length=1)
+    loop_ns: list[Annotated[float, Field(gt=0)]] | None = key(
+        "What the in-process loop itself takes for a token, its library calls replaced by empty ones; one entry a round [ns]", [900.0], default=None, min_length=1)  # fmt: skip
     source: str = key("A key of this file's `sources`", "lab")
 
     @model_validator(mode="after")

@@ -1,14 +1,22 @@
-"""Copies of the project to break: tests never write into the checkout."""
+"""Copies of the project to break (tests never write into the checkout), the site built once, and a browser to read it."""
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import hashlib
+import mimetypes
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -40,8 +48,8 @@ def reseal(path: Path) -> None:
 
 
 def run_module(cwd: Path, *args: str, env: dict[str, str] | None = None, timeout: float = 300) -> subprocess.CompletedProcess:
-    """`python -m ...` in a folder; what it says is kept."""
-    full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", **(env or {})}
+    """`python -m ...` in a folder; what it says is kept. Sites are previews: a day still being written fails no test."""
+    full = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "INKLAB_PREVIEW": "1", **(env or {})}
     return subprocess.run([sys.executable, "-m", *args], cwd=cwd, env=full, capture_output=True, text=True, timeout=timeout)
 
 
@@ -49,3 +57,80 @@ def run_module(cwd: Path, *args: str, env: dict[str, str] | None = None, timeout
 def project(tmp_path: Path) -> Path:
     """A fresh copy of everything a bench or a build reads."""
     return copy_project(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real lab's site, built once for all tests; none of them writes into it."""
+    home = copy_project(tmp_path_factory.mktemp("site"))
+    done = run_module(home, "mkdocs", "build", "-q")
+    assert done.returncode == 0, done.stderr
+    return home / "site"
+
+
+@contextlib.contextmanager
+def serving(folder: Path, under: str = "/") -> Iterator[str]:
+    """Serve a folder below an address such as "/lab/", compressed as a real host does; yields that address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked = unquote(urlsplit(self.path).path)
+            path = folder / asked.removeprefix(under) if asked.startswith(under) else folder / "404.html"
+            if path.is_dir() and not asked.endswith("/"):
+                return self.answer(301, b"", "text/plain", Location=f"{asked}/")
+            path = path / "index.html" if path.is_dir() else path
+            code = 200 if path.is_file() and asked.startswith(under) else 404
+            path = path if code == 200 else folder / "404.html"
+            self.answer(code, path.read_bytes() if path.is_file() else b"", mimetypes.guess_type(path)[0] or "application/octet-stream")
+
+        do_HEAD = do_GET
+
+        def answer(self, code: int, body: bytes, kind: str, **headers: str) -> None:
+            if kind.startswith("text/") or kind.endswith(("javascript", "json", "xml")):
+                body, headers = gzip.compress(body, mtime=0), {**headers, "Content-Encoding": "gzip"}
+            self.send_response(code)
+            for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "max-age=600", **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}{under}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def served(site: Path) -> Iterator[str]:
+    """The address of the built site, ending in a slash."""
+    with serving(site) as address:
+        yield address
+
+
+def chromium() -> str:
+    """The browser of the tests, which is never skipped for want of one."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.fail("the browser tests need Chromium; Debian and Ubuntu: apt install chromium", pytrace=False)
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium through Playwright's sync API; a test opens pages of its own: `browser.new_page(...)`, closed by it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update"]
+        chrome = playwright.chromium.launch(executable_path=chromium(), args=options)
+        yield chrome
+        chrome.close()

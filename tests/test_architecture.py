@@ -55,7 +55,7 @@ ONLY = {  # package -> modules that may import it
     "llama_cpp": {"bench/llama", "bench/llama_text"},
     "scipy": {"macros/fit"},
     "sklearn": {"macros/spread"},
-    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/llama_bench", "macros/history"},
+    "subprocess": {"bench/build", "bench/engine", "bench/host", "bench/probe", "bench/progress", "bench/llama_bench", "bench/overhead", "macros/history"},
 }
 
 

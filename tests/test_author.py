@@ -71,7 +71,7 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
 
     # The preview shows what is open; the published build names all of it and writes nothing.
     assert "Open: the answer in two sentences" in preview(project, "days/998-small-quoted-x-day/")
-    build = run_module(project, "mkdocs", "build", "-q")
+    build = run_module(project, "mkdocs", "build", "-q", env={"INKLAB_PREVIEW": ""})
     opened = [line for line in build.stderr.splitlines() if ": open: " in line]
     assert build.returncode == 1 and "Traceback" not in build.stderr
     assert any("is not sealed yet" in line for line in opened) and sum("998-post.md" in line for line in opened) >= 2
@@ -127,7 +127,7 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
 
     # The author writes; what is filled is published.
     fill(project, first.prediction)
-    build = run_module(project, "mkdocs", "build", "-q")
+    build = run_module(project, "mkdocs", "build", "-q", env={"INKLAB_PREVIEW": ""})
     assert build.returncode == 0, build.stderr
     page = (project / "site/days/998-small-quoted-x-day/index.html").read_text(encoding="utf-8")
     words = re.sub(r"[\s\u00a0\u202f]+", " ", re.sub(r"<[^>]+>", " ", page))
@@ -141,7 +141,7 @@ def test_from_nothing_to_a_sealed_scored_report(project: Path, tiny: Path, tmp_p
     # And nobody changes it quietly.
     raw = project / f"labdata/runs/{made.machine}/{made.id}.yml"
     raw.write_bytes(raw.read_bytes().replace(b"samples_ns: [", b"samples_ns: [9", 1))
-    caught = run_module(project, "mkdocs", "build", "-q")
+    caught = run_module(project, "mkdocs", "build", "-q", env={"INKLAB_PREVIEW": ""})
     assert caught.returncode == 1 and f"{made.id}.yml: seal: a byte was changed" in caught.stderr and "differs from what was committed" in caught.stderr
 
 

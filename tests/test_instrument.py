@@ -16,7 +16,7 @@ import pytest
 from conftest import run_module
 from test_bench import HANGS_S, TINY, engine_of, new_runs, settings, start
 
-from bench import llama_bench, options, parity, plan, schedule, surroundings, weights
+from bench import llama_bench, options, overhead, parity, plan, schedule, surroundings, weights
 from bench.engine import EngineFailed, Job
 from bench.schedule import Schedule
 from macros import compare, labdata, noise, predict
@@ -329,8 +329,7 @@ def test_rounds_end_to_end_and_after_a_kill(project: Path, tiny: Path, tmp_path:
     assert run_module(project, "bench", "check").returncode == 0
 
 
-# llama-bench. The help and the row are those of llama-bench 0.5.0-dev on two cores, and the row of a
-# Strix Halo is the first of a file found in public.
+# llama-bench. The help and the row are those of llama-bench 0.5.0-dev on two cores.
 
 HELP = """usage: llama-bench [options]
   -o, --output <csv|json|jsonl|md|sql>        output format printed to stdout (default: md)
@@ -477,6 +476,7 @@ def test_parity_is_recorded_as_a_check(project: Path, tiny: Path, tmp_path: Path
     check = labdata.load(project / "labdata").checks[name]
     assert [(p.test, len(p.a), len(p.b)) for p in check.pairs] == [("pp512", 2, 2), ("tg128", 2, 2), ("tg128 @ d2048", 2, 2)]
     assert check.pairs[0].a == [512 / 0.001] * 2  # the stand-in says a millisecond
+    assert len(check.loop_ns) == overhead.ROUNDS and min(check.loop_ns) > 100  # two calls through ctypes take more
     assert "llama-bench b7000 (1a2b3c4), each over its own libraries" in check.setting
     assert "95 % interval" in done.stdout and f"labdata/checks/{name}.yml" in done.stdout
     wrong = run_module(project, "bench", "parity", env={**env, "PAIRS": "none"})

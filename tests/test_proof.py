@@ -16,7 +16,7 @@ from macros import exhibits, history, labdata, seals
 from macros.inks import Ink, Prediction, Target
 from macros.labdata import LabError
 from macros.narrative import Book
-from macros.records import HostDoc, InkRef, Instrument, Result, Run
+from macros.records import HostDoc, InkRef, Instrument, Result, Run, Sitting
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 OF = Target(experiment="baseline", model="qwen3-8b-q4_k_m", test="tg128")
@@ -252,6 +252,27 @@ def test_a_run_committed_half_done_may_grow_and_nothing_else(kept: Path):
     for forged in ([result(ns=1_000_000_000), result(2)], [result(), result(2, ns=1_000_000_000)], [result()]):
         labdata.write(path, half.model_copy(update={"results": forged}))
         assert any("half.yml: file: differs" in p for p in history.problems(kept)), forged
+
+
+def test_later_rounds_of_a_run_committed_half_done_only_add_samples(kept: Path):
+    path = kept / f"runs/{MACHINE}/rounds.yml"
+    half = run(kept, id="rounds", planned=[OF.label])
+
+    def after(*rounds: int, stopped: str | None = None) -> Run:
+        sittings = [Sitting(n=1, started_at=NOON, load=[None, None]) for _ in rounds]
+        return half.model_copy(update={"results": [result().model_copy(update={"samples_ns": list(rounds), "sittings": sittings, "stopped": stopped})]})
+
+    labdata.write(path, after(2_000_000_000))
+    commit(kept)
+    labdata.write(path, after(2_000_000_000, 2_100_000_000, stopped="repetitions"))
+    assert history.problems(kept) == []
+    for forged in (after(1_000_000_000, 2_100_000_000), after(2_100_000_000)):
+        labdata.write(path, forged)
+        assert any("rounds.yml: file: differs" in p for p in history.problems(kept)), forged
+    labdata.write(path, after(2_000_000_000, 2_100_000_000, stopped="repetitions"))
+    commit(kept)
+    labdata.write(path, after(2_000_000_000, 2_100_000_000, 1, stopped="repetitions"))
+    assert any("rounds.yml: file: differs" in p for p in history.problems(kept))
 
 
 def test_a_branch_behind_its_base_is_not_accused(kept: Path):

@@ -10,19 +10,10 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from conftest import copy_project, reseal, run_module
+from conftest import reseal, run_module
 
 DAY = "docs/days/01-local-inference.md"
 BASELINE = "labdata/runs/apple-m4-24gb/day1-baseline.yml"
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The real lab's site, built once."""
-    project = copy_project(tmp_path_factory.mktemp("site"))
-    done = run_module(project, "mkdocs", "build", "-q")
-    assert done.returncode == 0, done.stderr
-    return project / "site"
 
 
 def text_of(page: Path) -> str:
@@ -50,30 +41,30 @@ PHYSICS = [
 
 
 @pytest.mark.parametrize("value", PHYSICS)
-def test_day_1_shows(built: Path, value: str):
-    assert value in text_of(built / "days/01-local-inference/index.html")
+def test_day_1_shows(site: Path, value: str):
+    assert value in text_of(site / "days/01-local-inference/index.html")
 
 
 @pytest.mark.parametrize(
     "words",
     ["5 held, 3 missed, 1 ceiling unbroken", "9 predictions", "360 tok/s", "11.5–12.0 tok/s", "barely changes", "craters"],
 )
-def test_day_1_is_scored_as_written(built: Path, words: str):
-    assert words in text_of(built / "days/01-local-inference/index.html")
+def test_day_1_is_scored_as_written(site: Path, words: str):
+    assert words in text_of(site / "days/01-local-inference/index.html")
 
 
-def test_the_post_says_what_the_page_says(built: Path):
-    post = text_of(built / "days/01-post/index.html")
+def test_the_post_says_what_the_page_says(site: Path):
+    post = text_of(site / "days/01-post/index.html")
     for value in ("20.80", "360 tok/s", "228.94"):
         assert value in post
 
 
-def test_every_machine_has_a_page_and_synthetic_weights_are_said(built: Path):
+def test_every_machine_has_a_page_and_synthetic_weights_are_said(site: Path):
     from macros import labdata
 
     lab = labdata.load()
     for name in lab.machines:
-        page = text_of(built / "machines" / name / "index.html")
+        page = text_of(site / "machines" / name / "index.html")
         assert lab.machines[name].name in page
         used = {lab.models[r.model].weights for run in lab.runs_of(name) for r in run.results}
         assert ("Synthetic weights" in page) == ("synthetic" in used)
@@ -98,11 +89,11 @@ class Page(HTMLParser):
         self.links += [found[k] for k in ("href", "src") if found.get(k)]
 
 
-def test_links_lead_somewhere_and_ids_are_unique(built: Path):
-    pages = {p: Page(p) for p in built.rglob("*.html")}
+def test_links_lead_somewhere_and_ids_are_unique(site: Path):
+    pages = {p: Page(p) for p in site.rglob("*.html")}
     wrong = []
     for path, page in pages.items():
-        wrong += [f"{path.relative_to(built)}: id {i} given twice" for i in {i for i in page.ids if page.ids.count(i) > 1}]
+        wrong += [f"{path.relative_to(site)}: id {i} given twice" for i in {i for i in page.ids if page.ids.count(i) > 1}]
         for link in page.links:
             address, fragment = urldefrag(link)
             if re.match(r"[a-z]+:|//", link) or (path.name == "404.html" and link.startswith("/")):
@@ -110,34 +101,34 @@ def test_links_lead_somewhere_and_ids_are_unique(built: Path):
             target = (path.parent / unquote(address)).resolve() if address else path
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
-                wrong.append(f"{path.relative_to(built)}: {link} leads nowhere")
+                wrong.append(f"{path.relative_to(site)}: {link} leads nowhere")
             elif fragment and target in pages and fragment not in pages[target].ids:
-                wrong.append(f"{path.relative_to(built)}: {link} has no such anchor")
+                wrong.append(f"{path.relative_to(site)}: {link} has no such anchor")
     assert not wrong, "\n".join(wrong)
 
 
-def test_nothing_is_left_over(built: Path):
-    for path in built.rglob("*.html"):
+def test_nothing_is_left_over(site: Path):
+    for path in site.rglob("*.html"):
         body = path.read_text(encoding="utf-8")
         for leftover in ("[[", "]]", "[%", "%]", "{{", ">nan<", ">None<", "None</", "nan "):
             assert leftover not in re.sub(r"<script\b.*?</script>", "", body, flags=re.S), f"{path.name}: {leftover}"
 
 
-def test_pages_ask_no_other_host(built: Path):
-    for path in [*built.rglob("*.html"), *built.rglob("*.css")]:
+def test_pages_ask_no_other_host(site: Path):
+    for path in [*site.rglob("*.html"), *site.rglob("*.css")]:
         body = path.read_text(encoding="utf-8")
         loaded = re.findall(r"""<(?:script|img|link rel="stylesheet"|iframe)[^>]*?(?:src|href)=["']?(https?://[^"'> ]+)""", body)
         assert not loaded + re.findall(r"url\(['\"]?(https?://[^)]+)", body), path
 
 
-def test_figures_have_csv_and_words(built: Path):
-    page = (built / "days/01-local-inference/index.html").read_text(encoding="utf-8")
+def test_figures_have_csv_and_words(site: Path):
+    page = (site / "days/01-local-inference/index.html").read_text(encoding="utf-8")
     figures = re.findall(r"<figure\b.*?</figure>", page, flags=re.S)
     assert len(figures) >= 6
     for number, figure in enumerate((f for f in figures if "<svg" in f), 1):
         assert f"Figure {number}." in figure
         assert re.search(r'role="img"[^>]*aria-label="[^"]{20,}"|aria-label="[^"]{20,}"[^>]*role="img"', figure)
-    csv = (built / "data/days-01-local-inference-decode-depth.csv").read_text(encoding="utf-8").splitlines()
+    csv = (site / "data/days-01-local-inference-decode-depth.csv").read_text(encoding="utf-8").splitlines()
     assert csv[0].startswith("run,depth_tokens,step_bytes,")
     assert [line.split(",")[1] for line in csv[1:]] == ["0", "2048", "4096", "8192"]
 
