@@ -239,7 +239,8 @@ class Example:
     def __getitem__(self, name: str) -> Markup:
         """A number or a word in its slot, for prose and tables."""
         if name in self.texts:
-            return Markup('<data value="{}" data-text="{}">{}</data>').format(self.texts[name], name, values.inert(self.texts[name]))
+            words = values.inert(self.texts[name])  # in the attribute too: Markdown looks there
+            return Markup('<data value="{}" data-text="{}">{}</data>').format(words, name, words)
         return self._slot(name)
 
     def _slot(self, name: str, bare: bool = False) -> Markup:

@@ -19,7 +19,7 @@ from test_proof import commit, git
 from bench import weights
 from macros import compare, labdata, seals, surprises, typed
 
-ASKED = {"N": "998", "TITLE": "Small, \"quoted\" [[ x ]]: day", "QUESTION": "What does a model of two layers decode?"}
+ASKED = {"N": "998", "TITLE": "Small, \"quoted\" {x}: day", "QUESTION": "What does a model of two layers decode?"}
 INK, PAGE = "labdata/ink/day-998", "docs/days/998-small-quoted-x-day.md"
 GUESSES = """guesses:
   - {id: roof, quantity: Decode rate, kind: ceiling, value: 9.0e+7, unit: tok/s, as_written: at most 9e7, because: nothing is that fast, of: DECODE}

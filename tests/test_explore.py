@@ -120,7 +120,7 @@ def test_a_scatter_zooms_and_the_page_still_scrolls(page, lab):
 def test_it_works_from_a_folder_and_is_furnished_once(page, site):
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")  # as on a host without https
     page.goto((site / DAY / "index.html").as_uri())
-    page.add_script_tag(path=str(site / "assets/charts.js"))  # an instant navigation runs it again
+    page.add_script_tag(url=(site / "assets/charts.js").as_uri())  # an instant navigation runs it again
     assert page.locator("#decode-depth .chart-tools").count() == 1
     explore(page, "decode-depth")
     with page.expect_download() as saved:

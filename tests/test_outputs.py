@@ -30,7 +30,7 @@ HOSTILE = Report("days/x/", "inklab-x", 'a}, note = {50 % & $x_1$ \\ "q"', "Day 
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as it is built for an address, in another year and with another order of sets."""
     home = copy_project(tmp_path_factory.mktemp("published"))
-    done = run_module(home, "mkdocs", "build", "-q", env={"SITE_URL": ADDRESS.rstrip("/"), "SOURCE_DATE_EPOCH": "0", "PYTHONHASHSEED": "7"})
+    done = run_module(home, "mkdocs", "build", "-q", env={"INKLAB_PREVIEW": "", "SITE_URL": ADDRESS.rstrip("/"), "SOURCE_DATE_EPOCH": "0", "PYTHONHASHSEED": "7"})
     assert done.returncode == 0, done.stderr
     return home / "site"
 
@@ -46,7 +46,7 @@ def test_no_value_is_printed_as_markup(site: Path):
 
 def test_two_builds_are_the_same_byte_for_byte(site: Path, tmp_path: Path):
     home = copy_project(tmp_path)
-    done = run_module(home, "mkdocs", "build", "-q", env={"SITE_URL": "", "SOURCE_DATE_EPOCH": "0", "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"})
+    done = run_module(home, "mkdocs", "build", "-q", env={"INKLAB_PREVIEW": "", "SITE_URL": "", "SOURCE_DATE_EPOCH": "0", "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"})
     assert done.returncode == 0, done.stderr
     files = [{p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()} for folder in (site, home / "site")]
     assert files[0].keys() == files[1].keys()
@@ -140,7 +140,9 @@ def test_an_address_gives_canonical_links_a_sitemap_and_cards(published: Path):
         page, address = path.read_text(encoding="utf-8"), path.parent.relative_to(published).as_posix()
         here = ADDRESS if address == "." else f"{ADDRESS}{address}/"
         assert f'<link rel="canonical" href="{here}">' in page
-        card = re.search(r'property="og:image" content="([^"]+)"', page)[1]
+        shown = re.search(r'property="og:image" content="([^"]+)"', page)
+        assert shown, path
+        card = shown[1]
         picture = (published / card.removeprefix(ADDRESS)).read_bytes()
         assert picture[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", picture[16:24]) == (1200, 630), path
         assert len(re.search(r'property="og:image:alt" content="([^"]+)"', page)[1]) > 40
