@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD
+	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -122,6 +122,14 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra fit -c .cache/all.txt -o lock/fit.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
 	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
+
+review: ## what this branch brings, and what is odd about it: BASE=origin/main
+	@$(SETUP) site
+	@$(RUN) -m bench review
+
+share: ## one file to send for those without git: RUN=<machine> or <machine>/<run>; make import FILE= takes it in
+	@$(SETUP) site
+	@$(RUN) -m bench share
 
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit

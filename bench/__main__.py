@@ -136,16 +136,9 @@ def _review(base: str) -> int:
 
 
 def _host(file: str | None) -> int:
-    from bench import host as hosts
     from bench import transcript
 
-    lab = labdata.load()
-    if file is None:
-        host = hosts.collect()
-    else:
-        with open(0 if file == "-" else file, encoding="utf-8", errors="replace") as text:
-            host = transcript.host(text.read(transcript.LONGEST))
-    print("\n".join(transcript.lines(host, hosts.lookup(host, lab.chips), lab.chip_sources)))
+    print(transcript.report(labdata.load(), file))
     return 0
 
 
