@@ -129,7 +129,7 @@ def _review(base: str) -> int:
     from bench import review
 
     found = review.of(labdata.ROOT, base.removeprefix("BASE=") or os.environ.get("BASE", "") or "origin/main", datetime.now(UTC))
-    print(found.text)
+    print(review.told(found, os.environ))
     for problem in found.problems:
         print(f"error: {problem}", file=sys.stderr)
     return 1 if found.problems else 0

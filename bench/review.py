@@ -6,7 +6,7 @@ Pure but for git, which `macros.history` asks. A suspicion is no verdict: it nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -56,6 +56,14 @@ def of(root: Path, base: str, now: datetime) -> Review:
         return Review("\n".join(text), mine or others)
     found += history.late(lab, root)
     return Review(summary(lab, ours, rest, found, now), found)
+
+
+def told(found: Review, env: Mapping[str, str]) -> str:
+    """A review's text, which a workflow's page gets too where there is one."""
+    if page := env.get("GITHUB_STEP_SUMMARY"):
+        with open(page, "a", encoding="utf-8") as summary_page:
+            summary_page.write(f"{found.text}\n")
+    return found.text
 
 
 def split(problems: list[str], ours: set[str]) -> tuple[list[str], list[str]]:

@@ -151,7 +151,7 @@ def test_a_spec_that_disagrees_with_the_table_is_named_and_a_slower_probe_is_not
 def test_a_strangers_words_stay_words(lab: labdata.Lab):
     machine = lab.machines["apple-m4-24gb"].model_copy(update={"name": "<img src=x> [a](http://b) | @me"})
     text = review.summary(labdata.Lab(machines={"m": machine.model_copy(update={"id": "m"})}, chips=lab.chips), {"machines/m.yml": "A"}, {"a`b.py": "A"}, [], NOW)
-    assert not re.search(r"(?<!\\)[<@`]|\]\(", text)
+    assert not re.search(r"(?<!\\)([<@`]|\]\()", text)
 
 
 def test_the_summary_of_a_branch(sender: Path, receiver: Path):
@@ -171,6 +171,8 @@ def test_the_summary_of_a_branch(sender: Path, receiver: Path):
     found = review.of(receiver, "main", NOW)
     assert not found.problems
     assert found.text.startswith("# 1 new machine, 1 run, 12 tests, ")
+    page = home / "page.md"
+    assert review.told(found, {"GITHUB_STEP_SUMMARY": str(page)}) == found.text == page.read_text(encoding="utf-8").rstrip("\n")
     assert "synthetic weights" in found.text and "in use at most before a test" in found.text and "Of the roof" in found.text
     run = receiver / "runs" / f"{RUN}.yml"
     run.write_text(run.read_text(encoding="utf-8").replace(seals.MARK, "# ", 1) + "no: such\n", encoding="utf-8")
