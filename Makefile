@@ -122,6 +122,12 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra fit -c .cache/all.txt -o lock/fit.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
 	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
+	@$(LOCK) --extra supply -c .cache/all.txt -o lock/supply.txt
+
+sbom: ## bill of materials of all that is installed (CycloneDX), and its licences: sbom.cdx.json, LICENCES.md
+	@$(SETUP) supply
+	@$(RUN) -m cyclonedx_py environment --output-reproducible --of JSON -o sbom.cdx.json .venv/bin/python
+	@$(RUN) -m bench.supply
 
 review: ## what this branch brings, and what is odd about it: BASE=origin/main
 	@$(SETUP) site
