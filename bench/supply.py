@@ -24,6 +24,15 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def normal(version: str) -> str:
+    """A version as locks write it, without leading zeros (PEP 440).
+
+    >>> normal("4.004"), normal("4.1.post1"), normal("2026.10")
+    ('4.4', '4.1.post1', '2026.10')
+    """
+    return re.sub(r"(?<![0-9a-z])0+(?=\d)", "", version)
+
+
 def locked(root: Path) -> dict[tuple[str, str], list[str]]:
     """The lock files that name each package: {(name, version): [lock, ...]}."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -46,8 +55,10 @@ def licence(component: dict[str, Any]) -> str:
 
 def table(sbom: dict[str, Any], packages: dict[tuple[str, str], list[str]]) -> str:
     """LICENCES.md: a row a locked package."""
-    declared = {(canonical(c["name"]), c["version"]): licence(c) for c in sbom["components"]}
-    cells = [(name, version, declared.get((name, version), NOT_HERE), ", ".join(locks)) for (name, version), locks in sorted(packages.items())]
+    declared = {(canonical(c["name"]), normal(c["version"])): licence(c) for c in sbom["components"]}
+    # Which version is installed depends on the Python: one of a package speaks for its others, by its name.
+    others = {name: f"{words} (of {version})" for (name, version), words in declared.items()}
+    cells = [(name, version, declared.get((name, version), others.get(name, NOT_HERE)), ", ".join(locks)) for (name, version), locks in sorted(packages.items())]
     body = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in cells]
     return "\n".join([
         "# Licences of what is installed", "",
