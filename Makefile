@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE
+	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lock fit schema clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fit schema fuzz faults clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -112,6 +112,10 @@ perf: ## time and memory of load, check, build, import and predictions on genera
 	@$(SETUP) test
 	@$(RUN) -m tests.perf
 
+lighthouse: site ## Lighthouse over the built site, mobile and desktop; needs npx and Chromium
+	@$(SETUP) test
+	@$(RUN) -m tests.lighthouse
+
 lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(SETUP) venv
 	@$(RUN) -m pip install -q uv
@@ -122,6 +126,7 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra fit -c .cache/all.txt -o lock/fit.txt
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
 	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
+	@$(LOCK) --extra fuzz -c .cache/all.txt -o lock/fuzz.txt
 	@$(LOCK) --extra supply -c .cache/all.txt -o lock/supply.txt
 
 sbom: ## bill of materials of all that is installed (CycloneDX), and its licences: sbom.cdx.json, LICENCES.md
@@ -140,6 +145,14 @@ share: ## one file to send for those without git: RUN=<machine> or <machine>/<ru
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit
 	@OMP_NUM_THREADS=1 $(RUN) -m macros.fit
+
+fuzz: ## strangers' bytes at every door for SECONDS_EACH=600, guided by coverage where atheris has a wheel
+	@$(SETUP) fuzz
+	@$(RUN) -m tests.fuzz "$${SECONDS_EACH:-600}"
+
+faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, half an hour
+	@$(SETUP) test
+	@$(RUN) -m tests.faults 1 --record
 
 schema: ## write what documents labdata/: JSON Schema for editors, its README, and README's table
 	@$(SETUP) site

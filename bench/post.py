@@ -11,7 +11,6 @@ from pathlib import Path
 
 from bench import polish
 from macros import compare, figures, labdata, pictures, plain, posts, rendering, summary, truth
-from macros.labdata import LabError
 from macros.narrative import Book
 from macros.posts import Draft
 from macros.records import Run

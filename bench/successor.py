@@ -59,8 +59,11 @@ def differences(ours: Path, theirs: Path) -> list[str]:
             found.append(f"{name}: page: not built")
             continue
         mine, its = path.read_text(encoding="utf-8"), other.read_text(encoding="utf-8")
-        if values(mine) != values(its):
-            found.append(f"{name}: values: {len(values(mine))} of ours, {len(values(its))} of its, not the same")
+        both = values(its)
+        if values(mine)[: len(both)] != both:
+            found.append(f"{name}: values: {len(values(mine))} of ours, {len(both)} of its, not the same")
+        elif len(values(mine)) != len(both):
+            found.append(f"{name}: notes: the {len(both)} values of its text are ours; the {len(values(mine)) - len(both)} of the notes below it are not there")
         elif words(mine) != words(its):
             at = next((i for i, (a, b) in enumerate(zip(words(mine), words(its), strict=False)) if a != b), min(len(words(mine)), len(words(its))))
             found.append(f"{name}: words: differ from {' '.join(words(mine)[at : at + 6])!r} on; its are {' '.join(words(its)[at : at + 6])!r}")

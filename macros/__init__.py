@@ -23,12 +23,15 @@ def define_env(env: Any) -> None:
     """Called by mkdocs-macros once a build."""
     global _book
     from macros import (
+        accuracy_exhibits,
         architectures,
         compare,
+        cost_exhibits,
         downloads,
         exhibits,
         figures,
         file_tables,
+        front,
         history,
         labdata,
         mathml,
@@ -171,22 +174,22 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def machine_cards(most: int = 4) -> str:
-        return pages.machine_cards(book, most)
+        return front.machine_cards(book, most)
 
     def spoken(words: str) -> str:
         return env.env.from_string(words).render(**env.variables)
 
     @env.macro
     def today() -> dict | None:
-        return pages.today(book, spoken)
+        return front.today(book, spoken)
 
     @env.macro
     def today_figure(id: str) -> str:
-        return pages.today_figure(book, id, spoken)
+        return front.today_figure(book, id, spoken)
 
     @env.macro
     def day_index(most: int | None = None) -> str:
-        return pages.day_index(book, most)
+        return front.day_index(book, most)
 
     env.macro(partial(downloads.table_list, book), "data_tables")
     env.macro(partial(downloads.address, book), "data_href")
@@ -204,6 +207,16 @@ def define_env(env: Any) -> None:
     @env.macro
     def check_table(name: str, id: str, caption: str) -> str:
         return exhibits.check_table(book, name, id, caption)
+
+    @env.macro
+    def trials(name: str) -> dict | None:
+        document = lab.trials.get(name)
+        return document and {"setting": values.inert(document.setting), "date": document.started_at.date(),
+                             "times": sum(t.times for t in document.trials), "lost": sum(t.lost + t.half for t in document.trials),
+                             "kills": sum(t.times for t in document.trials if "kill -9" in t.fault)}  # fmt: skip
+
+    for exhibit in (exhibits.trials_table, cost_exhibits.cost_table, cost_exhibits.growth_figure):
+        env.macro(partial(exhibit, book), exhibit.__name__)
 
     files = lab.gguf_files.files if lab.gguf_files else []
 
@@ -252,35 +265,10 @@ def define_env(env: Any) -> None:
 
         return yours_page.Example(book, machine, model, depth)
 
-    @env.macro
-    def accuracy() -> dict:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.facts()
-
-    @env.macro
-    def score_table(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.score_table(book, phase, id, caption)
-
-    @env.macro
-    def score_figure(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.scatter(book, phase, id, caption)
-
-    @env.macro
-    def residual_figure(phase: str, id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.residuals(book, phase, id, caption)
-
-    @env.macro
-    def miss_table(id: str, caption: str) -> str:
-        from macros import accuracy_exhibits
-
-        return accuracy_exhibits.worst_table(book, id, caption)
+    env.macro(accuracy_exhibits.facts, "accuracy")
+    for name, made in (("score_table", accuracy_exhibits.score_table), ("score_figure", accuracy_exhibits.scatter),
+                       ("residual_figure", accuracy_exhibits.residuals), ("miss_table", accuracy_exhibits.worst_table)):  # fmt: skip
+        env.macro(partial(made, book), name)
 
     @env.macro
     def rules() -> dict:
@@ -334,8 +322,8 @@ def _days(docs: Path) -> list:
             lacking = [k for k in ("title", "question") if k not in meta]
             if lacking or not isinstance(meta["day"], int):
                 raise PluginError(f"docs/days/{path.name}: front matter: a day needs a whole number as day, title, question; got {meta['day']!r}, without {', '.join(lacking) or 'nothing else'}")
-            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", answer=meta.get("answer", ""),
-                             figure=meta.get("figure") or {}, next=meta.get("next", ""), formula=meta.get("formula", "")))  # fmt: skip
+            more = {k: meta[k] for k in ("answer", "figure", "next", "formula") if meta.get(k)}
+            found.append(Day(meta["day"], meta["title"], meta["question"], meta.get("ink", ""), f"days/{path.stem}/", **more))
     return sorted(found, key=lambda day: day.number)
 
 
@@ -345,48 +333,11 @@ def on_pre_page_macros(env: Any) -> None:
     The plugin would answer a mistake with a traceback, exit code 100 and a dead `mkdocs serve`;
     this way it is one line with file and line, exit code 1, and a server that waits for the cure.
     """
+    from macros import rendering
+
     page = env.page
     _book.turn_to(page.url, page.file.src_uri)
     if page.meta.get("render_macros") is False:
         return
-    env.markdown = rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", _front_matter_lines(page), _book.say)
+    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), _book.say)
     page.meta["render_macros"] = False  # done; a second pass would read the output as macros
-
-
-def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: Any) -> str:
-    """A page or a template of posts, its macros filled in.
-
-    Args:
-        above: lines of front matter above the text
-        printed: what is done to each value that is printed (Jinja's `finalize`)
-
-    Raises:
-        PluginError: a mistake in it, one line with file and line.
-    """
-    from mkdocs.exceptions import PluginError
-
-    env.env.finalize = printed
-    try:
-        return env.env.from_string(text).render(**{**env.variables, **meta})
-    except Exception as error:
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None
-
-
-def _line(error: Exception) -> int:
-    """The template line an error came from."""
-    if hasattr(error, "lineno"):
-        return error.lineno
-    lines, trace = [0], error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return lines[-1]
-
-
-def _front_matter_lines(page: Any) -> int:
-    """Lines of a source file above its Markdown."""
-    text = page.file.content_string
-    body = page.markdown or ""
-    return text[: text.find(body.strip()[:40])].count("\n") if body.strip() else 0

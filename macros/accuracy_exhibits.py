@@ -112,8 +112,7 @@ def worst_table(book: Book, id: str, caption: str) -> str:
     far = accuracy.worst()
     cells = [
         {
-            "n": str(i),
-            "what": Markup('{} <span class="note">{} {}, {}, {}; {}</span>').format(r["machine"], r["model"], r["quant"], r["test"], r["backend"], r["id"]),
+            "what": Markup('{}. {} <span class="note">{} {}, {}, {}</span>').format(i, r["machine"], r["model"], r["quant"], r["test"], r["backend"]),
             "predicted": number(r["predicted_tok_s"], decimals_for(r["predicted_tok_s"])),
             "measured": number(r["measured_tok_s"], decimals_for(r["measured_tok_s"])),
             "ratio": number(r["ratio"], 2) + "×",
@@ -123,7 +122,7 @@ def worst_table(book: Book, id: str, caption: str) -> str:
         for i, r in enumerate(far.to_dict("records"), 1)
     ]
     columns = [
-        Column("n", "No."), Column("what", "Machine and test"), Column("predicted", "Predicted", "right", "predicted"),
+        Column("what", "Machine and test"), Column("predicted", "Predicted", "right", "predicted"),
         Column("measured", "Measured", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Diagnosis"),
         Column("notes", "The corpus's note"),
     ]  # fmt: skip

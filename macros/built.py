@@ -13,8 +13,10 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 _TAG = re.compile(r"""<(/?[a-zA-Z][\w:-]*)((?:\s+[^\s"'>/=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*/?>""")
+_TELLING = re.compile(r"\b(?:id|href|src|srcset|data|action|on\w+)\s*=|\[\[|\[%|\{[{%]")
 _ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
 _SILENT = re.compile(r"<!--.*?-->|(<(script|style)\b[^>]*>).*?(?=</\2>)", re.S)  # not read by a reader
+_STROKES = re.compile(r'\s(?:d|transform|points|font-family)="[^"]*"')  # half of a page with charts
 LEFTOVERS = ("[[", "]]", "[%", "%]", "[#", "{{", "{%")
 _ABSENT = re.compile(r"(?<![\w-])(?:nan|NaN|inf|undefined)(?![\w-])|^\s*None\s*$|\bNone$")
 # What a page loads by itself, not what it links to: (tag, attribute).
@@ -38,11 +40,13 @@ def read(text: str) -> Page:
     """A page's ids and links, and what is wrong with it by itself; each problem is "<where>: <what>; got <value>"."""
     page = Page()
     page.problems += [f"style: loads from another host; got {found}" for found in _URL.findall(text)]
-    text = _SILENT.sub(lambda m: m[1] or "", text)
+    text = _STROKES.sub("", _SILENT.sub(lambda m: m[1] or "", text))
     end = 0
     for tag in _TAG.finditer(text):
         _words(page, text[end : tag.start()])
         end = tag.end()
+        if not _TELLING.search(tag[2]) and tag[1] not in ("img", "svg"):
+            continue  # most of a page are a chart's strokes
         told = {a[1].lower(): html.unescape(a[2] or a[3] or a[4] or "") for a in _ATTRIBUTE.finditer(tag[2])}
         _tag(page, tag[1].lower(), told)
     _words(page, text[end:])

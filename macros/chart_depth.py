@@ -57,10 +57,11 @@ def depth(rows: pd.DataFrame, roof: str, width: int, height: int = 230) -> dict:
     shown = {n: w for n, w in {**WORDS, "roof": roof}.items() if n in series}
     labels = chart_layout.place_labels(shown, pixels, plot, height, FONT_PX, taken)
     if len(labels) < len(shown):  # no room beside every line: a key above the plot, as wide as it may be
-        rows_of = chart_layout.flowed({n: f"{MARKS[n]} {w}" for n, w in shown.items()}, width - 8, FONT_PX)
-        labels = {n: (x + 4 - padding["left"], -18 - 18 * (len(rows_of) - i)) for i, row in enumerate(rows_of) for n, x in row.items()}
         shown = {n: f"{MARKS[n]} {w}" for n, w in shown.items()}
-        padding["top"] += 18 * len(rows_of)
+        lines = chart_layout.flowed({"unit": "tok/s", **shown}, width - 8, FONT_PX)
+        labels = {n: (x + 4 - padding["left"], -18 * (len(lines) - i)) for i, line in enumerate(lines) for n, x in line.items()}
+        layers[0] = words([{"text": "tok/s", "x": 4 - padding["left"], "y": labels.pop("unit")[1]}], "muted")
+        padding["top"] = 12 + 18 * len(lines)
     for name, place in labels.items():
         layers.append(words([{"text": shown[name], "x": place[0], "y": place[1]}], "muted" if name == "roof" else name))
     return spec(layers, plot, height, padding)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import altair as alt
 import pandas as pd
+from altair.utils.schemapi import debug_mode
 
 from macros.chart_svg import COLOURS
 
@@ -32,7 +33,8 @@ def both(layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zo
     Args:
         zoom: Explore lets a reader move and zoom it: many dots, no labels at fixed places
     """
-    return layout(*size) if size else layout(WIDE) | {"usermeta": {"narrow": layout(NARROW), "zoom": zoom}}
+    with debug_mode(False):  # altair would validate every part against its schema on the way; tests validate the whole
+        return layout(*size) if size else layout(WIDE) | {"usermeta": {"narrow": layout(NARROW), "zoom": zoom}}
 
 
 def spec(layers: list, width: float, height: float, padding: dict) -> dict:
@@ -41,11 +43,28 @@ def spec(layers: list, width: float, height: float, padding: dict) -> dict:
     return alt.layer(*layers).to_dict(validate=False) | size | {"config": CONFIG}
 
 
+class Chart(alt.Chart):
+    """A chart whose channels are named before altair looks for them: it hashes every schema it knows for each text or number."""
+
+    def encode(self, **channels: object) -> alt.Chart:  # type: ignore[override]
+        """As altair's, the same spec in a tenth of the time."""
+        return super().encode(**{name: _channel(name, value) for name, value in channels.items()})
+
+
+def _channel(name: str, value: object) -> object:
+    kind = name[0].upper() + name[1:]
+    if isinstance(value, str):
+        return getattr(alt, kind)(value)
+    if isinstance(value, dict) and list(value) == ["value"]:
+        return getattr(alt, f"{kind}Value")(value["value"])
+    return value
+
+
 def chart(values: list[dict] | pd.DataFrame) -> alt.Chart:
     """A chart over rows; what is not known is null."""
     if isinstance(values, pd.DataFrame):
         values = values.astype(object).where(values.notna(), None).to_dict("records")
-    return alt.Chart(alt.Data(values=values))
+    return Chart(alt.Data(values=values))
 
 
 def words(values: list[dict], colour: str, align: str = "left", **mark) -> alt.Chart:

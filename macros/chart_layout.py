@@ -11,6 +11,7 @@ import pandas as pd
 CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so nothing touches
 LINE_HEIGHT = 11  # from a label's middle to the nearest line [px]
 ASTRAY = 1000.0  # what a label on something, or nearer to another line than to its own, costs
+OFFSETS = np.array([12, -12, 14, -14, 16, -16, 18, -18, 20, -20, 24, -24, 28, -28, 40, -40, 60, -60, 90, -90])  # of a label from its line [px]
 LOG_TICKS = [m * 10.0**e for e in (-2, -1, 0, 1) for m in (1, 1.5, 2, 3, 5, 7)]
 
 
@@ -40,20 +41,21 @@ def place_labels(
     taken, places = np.vstack(list(inked.values())), {}
     solid = np.vstack([np.empty((0, 2)), *marks])
     for name, text in words.items():
-        w, own, best = CHARACTER * font_px * len(text), inked[name], (np.inf, 0.0, 0.0)
-        others = [points for other, points in inked.items() if other != name]
-        for left in np.linspace(max(plot - w, 0), 4, 24):
-            near = own[np.argmin(abs(own[:, 0] - (left + w / 2)))][1]
-            for offset in (12, -12, 14, -14, 16, -16, 18, -18, 20, -20, 24, -24, 28, -28, 40, -40, 60, -60, 90, -90):
-                middle = near + offset
-                if not -20 <= middle <= height - 10:
-                    continue
-                hits = _under(taken, left - 5, left + w + 5, middle, LINE_HEIGHT) + _under(solid, left - 3, left + w + 3, middle, 8)
-                centre = np.array([left + w / 2, middle])
-                mine = np.hypot(*(own - centre).T).min()
-                astray = any(np.hypot(*(o - centre).T).min() < mine for o in others)
-                cost = ASTRAY * (hits + astray) + mine + 0.05 * (plot - w - left)
-                best = min(best, (cost, float(left), float(middle)))
+        w, own = CHARACTER * font_px * len(text), inked[name]
+        lefts = np.linspace(max(plot - w, 0), 4, 24)
+        near = own[abs(own[:, 0] - (lefts + w / 2)[:, None]).argmin(axis=1)][:, 1]
+        left, middle = np.repeat(lefts, len(OFFSETS)), (near[:, None] + OFFSETS).ravel()  # every place to try, at once
+        inside = (-20 <= middle) & (middle <= height - 10)
+        left, middle = left[inside], middle[inside]
+        if not len(left):
+            continue
+        hits = _under(taken, left - 5, left + w + 5, middle, LINE_HEIGHT) + _under(solid, left - 3, left + w + 3, middle, 8)
+        mine = _nearest(own, left + w / 2, middle)
+        others = [_nearest(points, left + w / 2, middle) for other, points in inked.items() if other != name]
+        astray = np.any([other < mine - 6 for other in others], axis=0) if others else np.zeros(len(left), bool)  # lines that touch share a label's place
+        cost = ASTRAY * (hits + astray) + mine + 0.05 * (plot - w - left)
+        first = np.lexsort((middle, left, cost))[0]
+        best = (float(cost[first]), float(left[first]), float(middle[first]))
         if best[0] >= ASTRAY:
             continue
         places[name] = (round(best[1], 1), round(best[2], 1))
@@ -62,9 +64,15 @@ def place_labels(
     return places
 
 
-def _under(places: np.ndarray, left: float, right: float, middle: float, reach: float) -> int:
-    """How many places lie between left and right, and nearer than reach to the middle."""
-    return int(((places[:, 0] > left) & (places[:, 0] < right) & (abs(places[:, 1] - middle) < reach)).sum())
+def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | float, middle: np.ndarray | float, reach: float) -> np.ndarray:
+    """How many places lie between left and right, and nearer than reach to the middle; for each of some lefts, rights and middles."""
+    left, right, middle = (np.asarray(at)[..., None] for at in (left, right, middle))
+    return ((places[:, 0] > left) & (places[:, 0] < right) & (abs(places[:, 1] - middle) < reach)).sum(axis=-1)
+
+
+def _nearest(points: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Distance from each place (x, y) to the nearest of some points [px]."""
+    return np.hypot(points[:, 0] - x[:, None], points[:, 1] - y[:, None]).min(axis=1)
 
 
 def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.ndarray:
@@ -116,7 +124,8 @@ def beside(
                     own = _gap(left, middle, w, (x, y))
                     astray = any(_gap(left, middle, w, dot) < own + 4 for dot in others)
                     cost = ASTRAY * (_under(solid, left - 4, left + w + 4, middle, 9) + outside + 0.5 * astray) + away
-                    best = min(best, (cost, float(left), float(middle)))
+                    if cost < best[0]:  # the earlier side where two are as good
+                        best = (cost, float(left), float(middle))
         found.append((round(best[1], 1), round(best[2], 1)))
         box = [(at, best[2] + up) for at in np.linspace(best[1], best[1] + w, 30) for up in (-4, 4)]
         solid = np.vstack([solid, box])

@@ -74,12 +74,17 @@ def scatter(rows: pd.DataFrame, width: int) -> dict:
         if len(dots):
             base = chart(dots).encode(x=x, y=y, tooltip=shown)
             layers.append(base.mark_circle(**mark) if inside else base.mark_point(**mark))
+    height = min(plot, 420)
     named = rows[rows["number"] != ""]
-    if len(named):
-        numbers = chart(named).mark_text(color=COLOURS["text"], align="left", dx=7, dy=1, fontSize=FONT_PX, baseline="middle")
-        layers.append(numbers.encode(x=x, y=y, text="number:N"))
+    everywhere = np.column_stack([chart_layout.on_log(seen[:, 0], ends, plot), height - chart_layout.on_log(seen[:, 1], ends, height)])
+    places = everywhere[rows["number"] != ""]
+    found = chart_layout.beside([place[None] for place in places], named["number"].tolist(), [chart_layout.boxed(everywhere, 0, 3)], plot, height, FONT_PX)
+    for i, ((left, middle), place) in enumerate(zip(found, places, strict=True)):  # each at its dot, so that it moves with it
+        beside = {"dx": round(left - place[0], 1), "dy": round(middle - place[1], 1)}
+        number = chart(named.iloc[i : i + 1]).mark_text(color=COLOURS["text"], align="left", baseline="middle", fontSize=FONT_PX, **beside)
+        layers.append(number.encode(x=x, y=y, text="number:N"))
     key = [("measured", "● in its interval"), ("measured", "○ outside"), ("predicted", "— predicted = measured"), ("predicted", "■ 80\u202f% interval, median")]
-    return _framed(layers, key, "measured [tok/s]", width, min(plot, 420))
+    return _framed(layers, key, "measured [tok/s]", width, height)
 
 
 def inked(rows: pd.DataFrame, width: int) -> dict:

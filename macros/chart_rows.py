@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from macros import chart_layout
-from macros.chart_kit import NARROW, chart, hollow, spec, told, words
+from macros.chart_kit import FONT_PX, NARROW, chart, hollow, spec, told, words
 from macros.chart_svg import COLOURS
 
 STEP_PX = 48  # one row
-RATIO_KEY = {"predicted": "○ predicted = 1", "measured": "● measured ± σ"}
-BARS_KEY = {"measured": "■ measured", "muted": "¦ memory roof"}
+RATIO_KEY = [("predicted", "○ predicted = 1"), ("measured", "● measured ± σ")]
+BARS_KEY = [("measured", "■ measured"), ("muted", "¦ memory roof")]
 
 
 def ratios(rows: pd.DataFrame, width: int, log: bool) -> dict:
@@ -68,7 +68,7 @@ def stacked(
     width: int,
     x: dict,
     marks: Callable[[Callable[[str], alt.Chart]], list],
-    key: dict[str, str],
+    key: list[tuple[str, str]],
 ) -> dict:
     """A horizontal chart.
 
@@ -76,9 +76,10 @@ def stacked(
         labels, said: what stands above a row, at its left and at its right
         frame: what the marks may encode, a row each
         marks: layers, given what makes a chart of the rows that have a column, placed along x by it
-        key: colour -> words that explain a mark
+        key: colour and words that explain a mark
     """
-    top, padding = 30, {"left": 10, "right": 14, "top": 8, "bottom": 46}
+    explained = chart_layout.flowed(dict(enumerate(text for _, text in key)), width - 8, FONT_PX)
+    top, padding = 12 + 18 * len(explained), {"left": 10, "right": 14, "top": 8, "bottom": 46}
     plot, height = width - padding["left"] - padding["right"], top + STEP_PX * len(frame) + 6
     lines = [top + STEP_PX * i + 33 for i in range(len(frame))]
     values = frame.assign(y=lines, top=[y - 9 for y in lines], bottom=[y + 9 for y in lines])
@@ -89,7 +90,7 @@ def stacked(
     def column(texts: Iterable[str], x: float) -> list[dict]:
         return [{"text": str(t), "x": x, "y": y - 21} for t, y in zip(texts, lines, strict=True)]
 
-    keys = [words([{"text": t, "x": 140 * i, "y": 8}], c) for i, (c, t) in enumerate(key.items())]
+    keys = [words([{"text": key[i][1], "x": x, "y": 8 + 18 * n}], key[i][0]) for n, line in enumerate(explained) for i, x in line.items()]
     texts = [
         words(column(labels, 0), "text", limit=plot - 8 * max(map(len, said))),
         words(column(said, plot), "muted", align="right"),

@@ -21,7 +21,7 @@ def shares(rows: pd.DataFrame, width: int) -> dict:
     ends = max(1.0, float(np.nanmax(rows[["high", "own"]].to_numpy(dtype=float)))) * 1.05
     ticks = [t for t in chart_layout.ticks_from_zero(ends) if t <= ends]
     x = {"scale": alt.Scale(domain=[0, ends], nice=False), "axis": alt.Axis(values=ticks, title="share of the memory roof", format=".0%")}
-    return _spread(rows, width, x, ROOF, lambda m: f"{100 * m:.0f}\u202f%", {"measured": "● this machine", "text": "■ public rows", "muted": "¦ roof"})
+    return _spread(rows, width, x, ROOF, lambda m: f"{100 * m:.0f}\u202f%", [("measured", "● this machine"), ("measured", "■ public rows"), ("muted", "¦ roof")])
 
 
 def residuals(rows: pd.DataFrame, width: int) -> dict:
@@ -30,10 +30,10 @@ def residuals(rows: pd.DataFrame, width: int) -> dict:
     ends = [float(min(np.nanmin(seen), 0.9) / 1.1), float(max(np.nanmax(seen), 1.1) * 1.1)]
     axis = alt.Axis(values=[t for t in chart_layout.LOG_TICKS if ends[0] <= t <= ends[1]], title="measured ÷ predicted", format=",.2~f")
     x = {"scale": alt.Scale(type="log", domain=ends, nice=False), "axis": axis}
-    return _spread(rows, width, x, INK, lambda m: f"× {m:.2f}", {"text": "■ measured", "predicted": "¦ predicted = 1"})
+    return _spread(rows, width, x, INK, lambda m: f"× {m:.2f}", [("measured", "■ measured"), ("predicted", "¦ predicted = 1")])
 
 
-def _spread(rows: pd.DataFrame, width: int, x: dict, one: str, middle: Callable[[float], str], key: dict[str, str]) -> dict:
+def _spread(rows: pd.DataFrame, width: int, x: dict, one: str, middle: Callable[[float], str], key: list[tuple[str, str]]) -> dict:
     """The middle half of each row thick, its middle eighty per cent thin, a dot where one machine lies."""
     frame = rows.assign(one=1.0)
     if "own" in rows:
@@ -76,4 +76,4 @@ def backends(rows: pd.DataFrame, width: int) -> dict:
                 tooltip=told(quantity="what", as_written="inked", measured="measured|.3f", sigma="σ|.3f", verdict="verdict")),
         ]
 
-    return stacked(rows["quantity"], said, frame, width, x, layers, {"predicted": "■ inked words", "measured": "● measured ± σ", "muted": "¦ as the GPU"})
+    return stacked(rows["quantity"], said, frame, width, x, layers, [("predicted", "■ inked words"), ("measured", "● measured ± σ"), ("muted", "¦ as the GPU")])

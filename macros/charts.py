@@ -15,7 +15,7 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
-from macros import chart_depth, chart_log, chart_rows, chart_spread, fonts
+from macros import chart_depth, chart_growth, chart_log, chart_rows, chart_spread, fonts
 from macros.chart_kit import CONFIG, both
 from macros.chart_svg import COLOURS, inline
 
@@ -111,6 +111,15 @@ def backend_ratios(rows: pd.DataFrame) -> dict:
         rows: quantity, as_written, low, high (what the words allow), measured, sigma, verdict
     """
     return both(lambda width: chart_spread.backends(rows, width))
+
+
+def growth(rows: pd.DataFrame) -> dict:
+    """What commands take by the size of the lab, log axes, a line each [s].
+
+    Args:
+        rows: what, machines, wall_s
+    """
+    return both(lambda width: chart_growth.growth(rows, width))
 
 
 def to_svg(spec: dict, figure_id: str, label: str) -> str:

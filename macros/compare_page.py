@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 from markupsafe import Markup
@@ -80,7 +80,7 @@ class View:
         tests = sorted({x.test for x in self.lines}, key=lambda t: (not t.startswith("tg"), int("".join(filter(str.isdigit, t)) or 0)))
         models = sorted({x.model for x in self.lines}, key=str.lower)
         parts = [
-            Markup('<p class="field"><label for="c-q">Machine or chip has</label><input id="c-q" name="q" type="search" autocomplete="off"></p>'),
+            Markup('<p class="field"><label for="c-find">Machine or chip has</label><input id="c-find" name="find" type="search" autocomplete="off"></p>'),
             _select("sort", "Order", list(SORTS.items())),
             _select("test", "Test", [("", "All tests"), *((t, t) for t in tests)]),
             _select("model", "Model", [("", "All models"), *((m, m) for m in models)]),
@@ -110,9 +110,9 @@ class View:
 
     def script(self) -> Markup:
         """The page's script with all lines."""
-        packed = side_by_side.packed(self.lines)
+        columns = packed(self.lines)
         machines = self.book.lab.machines
-        data = {**packed, "machines": [[machines[m].name, machines[m].chip] for m in packed["names"]["machine"]], "rows": ROWS, "sorts": list(SORTS),  # type: ignore[call-overload]
+        data = {**columns, "machines": [[machines[m].name, machines[m].chip] for m in columns["names"]["machine"]], "rows": ROWS, "sorts": list(SORTS),  # type: ignore[call-overload]
                 "synthetic_": SYNTHETIC, "outside_": OUTSIDE, "pair": self.pair or [], "here": self.book.link("machines/")}  # fmt: skip
         roots = (side_by_side.pairs, side_by_side.difference, compare.ratio, subject_words, roofs_text, ratio_text, rate_text, bar, dot, Line, Measured)
         return page_script.element(self.book, "compare", page_script.script(roots, data, ("print", "compare")))
@@ -147,6 +147,34 @@ def ratio_text(ratio: float | None) -> str:
 def subject_words(machine: str, x: Line) -> str:
     """A line's subject in words, its machine by name."""
     return f"{machine}: {x.model}, {x.backend}{', synthetic weights' if x.synthetic else ''}"
+
+
+def packed(lines: Sequence[Line]) -> dict[str, list]:
+    """The lines column by column, names as numbers and figures no longer than what is printed needs: light enough to send a thousand machines.
+
+    Columns: machine, model, synthetic, test, backend, mean, sigma, n, share, ratio, inside; names: the lists those number.
+    """
+    names: dict[str, dict[str, int]] = {k: {} for k in ("machine", "model", "test", "backend")}
+    columns: dict[str, list] = {k: [names[k].setdefault(getattr(x, k), len(names[k])) for x in lines] for k in names}
+    columns["synthetic"] = [int(x.synthetic) for x in lines]
+    columns["mean"] = [_short(x.measured) for x in lines]
+    columns["sigma"] = [None if math.isnan(x.measured.sigma) else float(f"{x.measured.sigma:.3g}") for x in lines]
+    columns["n"] = [x.measured.n for x in lines]
+    columns["share"] = [x.share if x.share is None else _fewest(x.share, 2, share_text) for x in lines]
+    columns["ratio"] = [x.ratio if x.ratio is None else _fewest(x.ratio, 2, ratio_text) for x in lines]
+    columns["inside"] = [x.inside if x.inside is None else int(x.inside) for x in lines]
+    return {**columns, "names": {k: list(v) for k, v in names.items()}}  # type: ignore[dict-item]
+
+
+def _short(m: Measured) -> float:
+    """A mean with one digit more than is printed, for its noise's sake."""
+    least = rate_decimals(m.mean, m.sigma) + 1
+    return _fewest(m.mean, least, lambda mean: rate_text(Measured(mean, m.sigma, m.n)))
+
+
+def _fewest(x: float, least: int, text: Callable[[float], str]) -> float:
+    """A number with the fewest digits past the point that print as all of it do, rounded once and not twice."""
+    return next(s for s in (*(round(x, n) for n in range(least, 16)), x) if text(s) == text(x))
 
 
 def _pair_row(a: Line | None, b: Line | None) -> dict[str, object]:

@@ -40,7 +40,7 @@ def table_list(book: Book, derived: bool) -> str:
     cells = []
     for table in (t for t in book.tables() if t.derived == derived):
         links = (Markup('<a href="{}" download>{}</a>').format(address(book, f"{table.name}.{word.lower()}"), word) for word in ("CSV", "JSON", "Parquet"))
-        about = Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(table.about[0].upper() + table.about[1:])))
+        about = Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(table.about[0].upper() + table.about[1:]))))
         cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": about, "rows": number(len(table.rows), 0), "files": Markup(" ").join(links)})
     columns = [Column("name", "Table"), Column("about", "A row is"), Column("rows", "Rows", "right"), Column("files", "Files", css="csv")]
     return tables.html_table(columns, cells)

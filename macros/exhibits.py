@@ -282,6 +282,17 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
     return _table(book, id, columns, cells, rows.pairs(check), caption)
 
 
+def trials_table(book: Book, name: str, id: str, caption: str) -> str:
+    """Faults done on purpose: what, how often, and what was lost."""
+    document = book.lab.get("trials", name)
+    keys = ("fault", "command", "times", "hit", "lost", "half", "went_on", "outcome")
+    frame = pd.DataFrame([{k: getattr(t, k) for k in keys} for t in document.trials])
+    cells = [{k: number(v, 0) if isinstance(v, int) else v for k, v in row.items()} for row in frame.to_dict("records")]
+    columns = [Column("fault", "What was done"), Column("command", "To"), Column("times", "Times", "right"), Column("hit", "In time", "right"),
+               Column("lost", "Lost", "right"), Column("half", "Half-written", "right"), Column("went_on", "Went on", "right"), Column("outcome", "Outcome")]  # fmt: skip
+    return _table(book, id, columns, cells, frame, caption)
+
+
 def waits_table(book: Book, document: Latency, id: str, caption: str) -> str:
     """Time to first token by length of the prompt."""
     frame = rows.waits(document)

@@ -269,13 +269,19 @@ def _scores(lab: Lab) -> Table:
 
 
 def cell(value: Any) -> str:
-    """A value in CSV: nothing for None, lists and what is nested as JSON."""
+    """A value in CSV: nothing for None, lists and what is nested as JSON, an apostrophe before words that a spreadsheet would run.
+
+    >>> cell("=HYPERLINK(1)"), cell(-3.5), cell([1, None]), cell(None), cell("a = b")
+    ("'=HYPERLINK(1)", '-3.5', '[1,null]', '', 'a = b')
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, dict)):
         return to_json(value)
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")) else value
     return plain(value) if isinstance(value, (datetime.date, datetime.datetime)) else str(value)
 
 

@@ -19,10 +19,11 @@ CACHE = Path(".cache/fonts")
 # spaces that do not break, dashes, quotes and the signs between numbers.
 TEXT = "".join(map(chr, range(0x20, 0x7F))) + "\u00a0\u2009\u202f\u2011–—‘’“”…" + "§°·×−±≤≥≈→µσηπ²³"
 NAMES = "ÄÅÉÖØÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüýćčłńőřšžŽ"
-# Inter stands second in the reading face's stack, so rarer signs live only there.
+# Inter sets the signs the reading face lacks ("Signs" in inklab.css), so rarer ones live only there.
 SIGNS = "©«»¼½¾†•≠÷∞√←↑↓●○■¦αβγλμρτΔΣ⁰¹⁴⁵⁶⁷⁸⁹⁺⁻"
 
 # file written: (package, source file, axes pinned or limited, OpenType features, characters)
+# The slanted face sets single words, Inter small text and figures: both do without kerning, 7 KB of it.
 # Optical size is pinned (14: text at 13-18 px) because a second axis doubles a file.
 RECIPES = {
     "source-serif-4.woff2": (
@@ -31,11 +32,11 @@ RECIPES = {
     ),
     "source-serif-4-italic.woff2": (
         "fontpkg_source_serif_4", "SourceSerif4-Italic[opsz,wght].ttf",
-        {"opsz": 18, "wght": 400}, ["kern", "liga"], TEXT,
+        {"opsz": 18, "wght": 400}, [], TEXT,
     ),
     "inter.woff2": (
         "fontpkg_inter", "Inter[opsz,wght].ttf",
-        {"opsz": 14, "wght": (400, 700)}, ["kern", "tnum"], TEXT + NAMES + SIGNS,
+        {"opsz": 14, "wght": (400, 700)}, ["tnum"], TEXT + SIGNS,
     ),
 }  # fmt: skip
 

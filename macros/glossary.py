@@ -10,7 +10,7 @@ from markupsafe import Markup
 from macros import notes
 
 _ENTRY = re.compile(r'^(?P<term>\S.*?) \{: #(?P<anchor>[\w-]+)(?: data-also="(?P<also>[^"]*)")? \}\n:\s+(?P<means>.+)$', re.M)
-_QUIET = {"a", "code", "pre", "math", "svg", "h1", "h2", "h3", "h4", "table", "figure", "figcaption", "summary", "script", "button", "b", "strong"}
+_QUIET = {"a", "code", "pre", "math", "svg", "h1", "h2", "h3", "h4", "table", "figure", "figcaption", "summary", "script", "button", "b", "strong", "data", "form"}
 _SPOKEN = {"p", "li", "dd"}
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)([^>]*)>")
 

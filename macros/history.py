@@ -141,9 +141,12 @@ def _same(root: Path, path: str, blob: str, data: bytes) -> bool:
 
 
 def problems(root: Path) -> list[str]:
-    """Ink, runs and raw files that were edited or deleted after they were committed."""
+    """Ink, runs and raw files that were edited or deleted after they were committed, and caches that came with a commit."""
     if head(root) is None:
         return []
+    caches = (git(root, "ls-files", "--full-name", "--", "../.cache") or "").splitlines()
+    if caches:  # what is in there is taken for what this machine computed
+        return [f"{caches[0]}: file: a cache is made on each machine and never committed; got it in git; git rm -r --cached .cache"]
     branch, there = base(root)
     asked = os.environ.get("INKLAB_BASE")
     if asked and not branch:

@@ -32,11 +32,11 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import current_book, pages
+    from macros import current_book, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
-    for address, text in {**generated, **pages.index_pages(lab)}.items():
+    for address, text in {**generated, **paging.pages(lab)}.items():
         files.append(File.generated(config, address, content=text))
     return files
 
@@ -55,12 +55,12 @@ def on_env(env: Any, config: Any, files: Any) -> None:
     """Every page is rendered and none is written: what is still open stops a published build, all of it in one message."""
     from mkdocs.exceptions import PluginError
 
-    from macros import current_book, outputs, pages
+    from macros import current_book, outputs, paging
 
     book = current_book()
     search = config.plugins.get("material/search")
     if search:
-        search.search_index.entries += [pages.search_entry(book, name) for name in book.lab.machines]
+        search.search_index.entries += [paging.search_entry(book, name) for name in book.lab.machines]
     if book.open_parts and not _preview:
         raise PluginError("\n".join(book.open_parts) + "\nmake serve shows the pages with their open parts")
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from macros import notes
 from macros.values import Value
 
 OPERATORS = {"=", "×", "·", "+", "−", "≈", "≤", "≥", "<", ">", "→", "(", ")", ","}
 Part = Value | Markup | str | int | float
 
 
+class Math(Markup):
+    """MathML that knows the Values in it."""
+
+    values: tuple[Value, ...] = ()
+
+
+def _made(html: Markup, *parts: Part) -> Math:
+    made = Math(html)
+    made.values = tuple(v for p in parts for v in ((p,) if isinstance(p, Value) else getattr(p, "values", ())))
+    return made
+
+
 def term(part: Part) -> Markup:
     """One part of an equation: an operator, words, a Value with its unit, or ready MathML."""
     if isinstance(part, Value):
-        return Markup("<mn>{}</mn>").format(part)  # HTML is allowed inside a token: the number keeps its note
+        unit = "" if part.unit in ("", "×") else Markup("<mspace width='0.2em'/><mtext>{}</mtext>").format(part.unit)
+        return _made(Markup('<mrow class="{}"><mn>{}</mn>{}</mrow>').format(part.kind, part.bare + ("×" if part.unit == "×" else ""), unit), part)
     if isinstance(part, Markup):
         return part
     text = str(part)
@@ -29,12 +43,12 @@ def term(part: Part) -> Markup:
 
 
 def _row(*parts: Part) -> Markup:
-    return Markup("<mrow>{}</mrow>").format(Markup("").join(term(p) for p in parts))
+    return _made(Markup("<mrow>{}</mrow>").format(Markup("").join(term(p) for p in parts)), *parts)
 
 
 def frac(above: Part, below: Part) -> Markup:
     """A fraction."""
-    return Markup("<mfrac>{}{}</mfrac>").format(_row(above), _row(below))
+    return _made(Markup("<mfrac>{}{}</mfrac>").format(_row(above), _row(below)), above, below)
 
 
 def product(*factors: Part) -> Markup:
@@ -54,8 +68,12 @@ def total(*terms: Part) -> Markup:
 
 
 def equation(*parts: Part) -> Markup:
-    """A displayed equation, on one line so that Markdown leaves it alone."""
+    """A displayed equation, on one line so that Markdown leaves it alone, with a link to what its numbers are.
+
+    One link beside it and not one a number: to a screen reader an equation is a whole, with nothing to step into.
+    """
     body = Markup("").join(term(p) for p in parts)
-    return Markup('<div class="formula"><math display="block">{}</math></div>').format(body)
-
-
+    known = [v for v in dict.fromkeys(_made(body, *parts).values) if v.note]
+    words = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(v, v.name or v.how) for v in known)
+    link = notes.refer("numbers", "v", Markup("<p>The numbers of this equation</p><dl>{}</dl>").format(words)) if known else ""
+    return Markup('<div class="formula"><math display="block">{}</math>{}</div>').format(body, link)

@@ -14,7 +14,7 @@ from posixpath import relpath
 from markupsafe import Markup
 
 from macros import compare, export, rows
-from macros.compare import Measured, Score
+from macros.compare import Score
 from macros.history import Version
 from macros.inked import InkedText, inked_value, measured_value
 from macros.inks import Prediction
@@ -30,6 +30,8 @@ class Day:
 
     Args:
         answer: one sentence with macros, for the front page; without one the score stands there
+        next: a sentence or two on what comes next, for Tomorrow and the post
+        formula: what a reader can use at home, in a line; without one it is the lab's (`macros.summary`)
         figure: `run`, `test` and `caption` of the depth chart the front page shows; without one it is the ink's own
         next: what comes after it
         formula: what a reader can do with it on a machine of their own

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, figures, history, predict, rows, summary, tables
+from macros import anchors, compare, exhibits, figures, headlines, history, paging, predict, rows, tables
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book, gap_value, tally_words
@@ -19,22 +18,8 @@ from macros.values import Value, inert, number, percent
 def stub(machine: Machine) -> str:
     """Markdown of a machine's page: a front matter and one macro, rendered like any page."""
     title = json.dumps(machine.name, ensure_ascii=False)  # JSON's strings are YAML's
-    # Not in the search's index, which would outgrow every page with a thousand of these: `search_entry` is.
+    # Not in the search's index, which would outgrow every page with a thousand of these: `paging.search_entry` is.
     return f'---\ntitle: {title}\ntoc: true\nsearch: {{exclude: true}}\n---\n\n[[ machine_page("{machine.id}") ]]\n'
-
-
-def index_pages(lab: Lab) -> dict[str, str]:
-    """The list of machines past its first page, which docs/ has: address below docs/ and Markdown of each."""
-    numbers = range(2, -(-len(lab.machines) // A_PAGE) + 1)
-    head = "---\ntitle: Machines, page {0}\nsearch: {{exclude: true}}\n---\n# Machines, page {0}\n\n[[ machine_index({0}) ]]\n"
-    return {f"machines/page/{n}.md": head.format(n) for n in numbers}
-
-
-def search_entry(book: Book, name: str) -> dict[str, str]:
-    """What the search finds a machine by: its name and its one sentence."""
-    machine = book.lab.machines[name]
-    words = Markup(book.sentences.get(name, "")).striptags()
-    return {"location": f"machines/{name}/", "title": str(escape(machine.name)), "text": str(escape(words))}
 
 
 def machine_page(book: Book, name: str) -> str:
@@ -42,7 +27,7 @@ def machine_page(book: Book, name: str) -> str:
     lab = book.lab
     machine = lab.get("machines", name)
     runs = lab.runs_of(name)
-    book.sentences[name] = summary.headline(book, machine, runs).html
+    book.sentences[name] = headlines.headline(book, machine, runs).html
     parts = [
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
         f'<p class="lead">{book.sentences[name]}</p>',
@@ -136,7 +121,6 @@ def specs_table(book: Book, machine: Machine) -> str:
 
 
 WHOLE = 2  # newest inks shown prediction by prediction, with their charts; a reader of ten runs wants the last ones
-A_PAGE = 100  # machines on a page of their list
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
@@ -206,7 +190,7 @@ def _side(gap: float) -> str:
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     entries = [
-        (f"{summary.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
+        (f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
     ]
     if not entries:
         return []
@@ -260,8 +244,8 @@ def machine_index(book: Book, page: int = 1) -> str:
     """Machines on one line each, a hundred a page, newest baseline decode against its roof; on the first page the models too."""
     cells = []
     machines = sorted(book.lab.machines.values(), key=lambda m: m.name)
-    for machine in machines[(page - 1) * A_PAGE : page * A_PAGE]:
-        hit = summary.best_decode(book.lab, book.lab.runs_of(machine.id))
+    for machine in paging.cut(machines, page):
+        hit = headlines.best_decode(book.lab, book.lab.runs_of(machine.id))
         decode: Markup | str = exhibits.NOT_MEASURED
         share, model = "", ""
         if hit:
@@ -276,64 +260,10 @@ def machine_index(book: Book, page: int = 1) -> str:
                       "roof": book.machine(machine.id).bandwidth.linked, "model": model, "decode": decode, "share": share})
     columns = [Column("machine", "Machine"), Column("roof", "Memory roof", "right"), Column("model", "Model"),
                Column("decode", "Decode", "right"), Column("share", "Of the roof", "right")]
-    parts = [tables.html_table(columns, cells)]
-    last = -(-len(machines) // A_PAGE)
-    if last > 1:
-        links = (Markup('<a href="{}"{}>{}</a>').format(book.link(f"machines/page/{n}/" if n > 1 else "machines/"),
-                 Markup(' aria-current="page"') if n == page else "", n) for n in range(1, last + 1))  # fmt: skip
-        parts.append(Markup('<nav class="pages" aria-label="Pages of machines">{}: {}</nav>').format("Page", Markup(" ").join(links)))
+    parts = [tables.html_table(columns, cells), *paging.links(book, len(machines), page)]
     if page == 1:
         parts += ["## Models {#models}", _models(book)]
     return "\n\n".join(parts)
-
-
-def machine_cards(book: Book, most: int) -> str:
-    """The machines on the front page, the last measured first: name and one sentence each."""
-    lab, items = book.lab, []
-    newest = {m: max((r.started_at.isoformat() if r.started_at else "0" for r in lab.runs_of(m)), default="") for m in lab.machines}
-    for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
-        machine = lab.machines[name]
-        link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
-        sentence = summary.headline(book, machine, lab.runs_of(name)).html
-        items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
-    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
-
-
-def today(book: Book, spoken: Callable[[str], str]) -> dict | None:
-    """The newest day for the front page: number, title, question, href, and the answer in one computed sentence; None before the first.
-
-    Args:
-        spoken: renders a front matter's words, macros and all
-    """
-    if not book.days:
-        return None
-    day = book.days[-1]
-    score = f"{book.tally(day.ink)}." if day.ink in book.lab.inks else "Not inked yet."
-    return {"number": day.number, "title": inert(day.title), "question": inert(day.question), "href": book.link(day.address),
-            "answer": spoken(day.answer) or score, "score": score}  # fmt: skip
-
-
-def today_figure(book: Book, id: str, spoken: Callable[[str], str]) -> str:
-    """The newest day's chart: the sweep its front matter names, else its ink against its measurements; nothing before there are any."""
-    day = book.days[-1]
-    if day.figure:
-        run = book.run(day.figure["run"])
-        test = day.figure["test"]
-        model = next(r.model for r in run.results if r.test == test and r.depth)
-        return exhibits.depth_figure(book, run, test, model, id, spoken(day.figure["caption"]))
-    if not book.lab.runs_on(day.ink):
-        return ""
-    return exhibits.ratio_figure(book, compare.scores(book.lab, day.ink), id, "Measured over predicted, for every number that was inked.")
-
-
-def day_index(book: Book, most: int | None = None) -> str:
-    """The days: number, title, question, score; the newest first where only some are asked for."""
-    items = []
-    for day in book.days[::-1][:most] if most else book.days:
-        link = Markup('<a href="{}">Day {}: {}</a>').format(book.link(day.address), day.number, day.title)
-        score = "" if summary.lacking(book, day) else f"{summary.of_day(book, day).score}."
-        items.append(Markup("<dt>{}</dt><dd>{} {}</dd>").format(link, day.question, score))
-    return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
 
 def _models(book: Book) -> str:

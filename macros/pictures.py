@@ -20,6 +20,7 @@ SIZES = {"card": (1200, 630), "wide": (1200, 675), "square": (1200, 1200)}  # [p
 MARGIN, GAP = 56, 36
 SMALL, LARGE = 30, 44  # [px]: least text, and the two numbers
 CHART_SCALE = 2.55  # a chart's 13 px become 33
+LEAST_PLOT = 90  # height of a chart's plot before it is scaled [px]
 REGULAR, BOLD, TITLE = "Inter, sans-serif", "Inklab Bold, Inter, sans-serif", "Inklab Title, Inter, sans-serif"
 SERIF_CHARACTER, BOLD_CHARACTER = 0.53, 0.62  # mean advances in font sizes, a little wide; Inter's is chart_layout.CHARACTER
 
@@ -166,8 +167,11 @@ def _chart(chart: Chart, left: float, top: float, width: float, height: float) -
     from macros import charts
 
     layout: Callable[..., dict] = getattr(charts, chart.kind)
-    narrow = round(width / CHART_SCALE)
-    spec = layout(chart.rows, size=(narrow, max(100, round(height / CHART_SCALE) - 76)))  # 76: a depth chart's own margins
+    room = height / CHART_SCALE
+    plot, spec = room, {}
+    for _ in range(3):  # what stands around the plot, its key too, is known once it is laid out
+        spec = layout(chart.rows, size=(round(width / CHART_SCALE), max(LEAST_PLOT, round(plot))))
+        plot = room - spec["padding"]["top"] - spec["padding"]["bottom"]
     drawing = charts.drawn(spec)
     box = f'x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" preserveAspectRatio="xMidYMin meet"'
     return re.sub(r'^<svg([^>]*?) width="[^"]*" height="[^"]*"', lambda m: f"<svg{m[1]} {box}", drawing, count=1)

@@ -50,7 +50,8 @@ def claim(word: str, a: Value, b: Value) -> Claim:
 
 
 def _stands(order: str, a: Value, b: Value) -> bool:
-    noise = compare.NOISE_SIGMAS * ((a.sigma or 0.0) ** 2 + (b.sigma or 0.0) ** 2) ** 0.5
+    first, second = (math.nan if v.kind == "measured" and v.sigma is None else v.sigma or 0.0 for v in (a, b))
+    noise = compare.NOISE_SIGMAS * math.hypot(first, second)
     if order == truth.SAME:
         return abs(a.n - b.n) <= compare.TOLERANCE * abs(b.n)
     return a.n - b.n > noise if order == truth.MORE else b.n - a.n > noise

@@ -12,9 +12,12 @@ from macros.values import number
 
 _SHORTENED = r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\bFig\.)(?<!\bNo\.)(?<!\bapprox\.)"
 _SENTENCE_END = re.compile(rf"(?<=[.!?…]){_SHORTENED}[ ](?=\S)|(?<=[.!?…][”’\"')]){_SHORTENED}[ ](?=\S)")
-_NUMBER = r"\d[\d,]*(?:\.\d+)?"
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _UNIT = rf"(?:\s?(?P<unit>{typed.UNITS})(?![\w/]))?"
-FIGURE = re.compile(rf"(?<![\w.,/@#-])(?P<sign>[−+~≈-]?)(?P<first>{_NUMBER})(?:\s*(?P<joint>–|±)\s*(?P<second>{_NUMBER}))?{_UNIT}(?![\w]|[.,]\d)", re.I)
+FIGURE = re.compile(rf"(?<![\w.,/@#-])(?P<sign>[−+~≈-]?)(?P<first>{_NUMBER})(?:\s*(?P<joint>[–±-])\s*(?P<second>{_NUMBER}))?{_UNIT}(?![\w]|[.,]\d)", re.I)
+SPELT = {**dict(zip("no one two three four five six seven eight nine ten eleven twelve".split(), range(13), strict=True)),
+         "fifteen": 15, "sixteen": 16, **dict(zip("twenty thirty forty fifty sixty seventy eighty ninety hundred".split(), range(20, 101, 10), strict=True))}  # fmt: skip
+_SPELT = re.compile(rf"(?<![\w-])(?P<n>{'|'.join(w for w, n in SPELT.items() if n > 1)})(?:\s|-)(?P<unit>{typed.UNITS})(?![\w/])", re.I)
 # A name with a digit in it, a model's or a test's: Qwen3-8B, Q4_K_M, tg128, M4. One digit off is another thing.
 NAME = re.compile(r"(?<![\w.-])(?=[\w.-]*\d)[A-Za-z][\w]*(?:[-_.][\w]+)*")
 _ALIKE = {"tokens per second": "tok/s", "token per second": "tok/s", "tokens/s": "tok/s", "token/s": "tok/s", "x": "×", "times": "×", "-fold": "×", "per cent": "%",
@@ -41,6 +44,7 @@ class Figure:
         decimals: digits past the point
         unit: canonical ("tok/s", "%", "×", ... "" for a bare number)
         start: where it begins
+        sign: "+" or "−" where one is printed
     """
 
     text: str
@@ -48,11 +52,12 @@ class Figure:
     decimals: int
     unit: str
     start: int = 0
+    sign: str = ""
 
     def says(self, n: float, unit: str) -> bool:
-        """Whether it is this number, in any unit of one dimension, perhaps rounded; a sign is left to the words."""
+        """Whether it is this number, in any unit of one dimension, perhaps rounded; a sign counts where one is printed."""
         there = _converted(n, unit, self.unit)
-        if there is None:
+        if there is None or (self.sign and (there < 0) != (self.sign == "−")):
             return False
         digits = number(abs(self.n), self.decimals)
         if len(re.sub(r"\D|^0+", "", digits.replace(".", ""))) < ROUNDED:
@@ -81,7 +86,7 @@ def figures(text: str) -> list[Figure]:
     """Every number of a text that is no part of a name or an address, each end of a range for itself.
 
     >>> [f.text for f in figures("Qwen3-8B: 11.5–12.0 tok/s, then 20.80 ± 0.05 tok/s; 1 of 45, −36 %, 1.6×")]
-    ['11.5 tok/s', '12.0 tok/s', '20.80 tok/s', '0.05 tok/s', '1', '45', '36 %', '1.6 ×']
+    ['11.5 tok/s', '12.0 tok/s', '20.80 tok/s', '0.05 tok/s', '1', '45', '−36 %', '1.6 ×']
     """
     text = hidden(flat(text), names=True)
     found = []
@@ -89,8 +94,11 @@ def figures(text: str) -> list[Figure]:
         unit = _canonical(m["unit"] or "")
         for part in ("first", "second"):
             if m[part]:
-                found.append(Figure(f"{m[part]} {unit}".rstrip(), float(m[part].replace(",", "")), len(m[part].partition(".")[2]), unit, m.start(part)))
-    return found
+                sign = m["sign"].replace("-", "−") if part == "first" and m["sign"] in "+−-" else ""
+                n = float(m[part].replace(",", "")) * (-1 if sign == "−" else 1)
+                found.append(Figure(f"{sign}{m[part]} {unit}".rstrip(), n, len(m[part].partition(".")[2]), unit, m.start(part), sign))
+    found += [Figure(m[0], float(SPELT[m["n"].lower()]), 0, _canonical(m["unit"]), m.start()) for m in _SPELT.finditer(text)]
+    return sorted(found, key=lambda f: f.start)
 
 
 def _canonical(unit: str) -> str:

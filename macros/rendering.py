@@ -1,4 +1,4 @@
-"""The pages' macros without a build: what posts are rendered with."""
+"""Macros filled in: of a page as the site is built, and of posts without a build."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Site:
         """
         from mkdocs.utils.meta import get_data
 
-        from macros import labdata, rendered
+        from macros import labdata
 
         whole = path.read_text(encoding="utf-8")
         text, meta = get_data(whole)
@@ -49,3 +49,42 @@ def macros_of(config_file: Path) -> Site:
     env = config.plugins["macros"]
     env.on_config(config)
     return Site(env, current_book(), config.site_url or "", dict(config.extra.get("post") or {}))
+
+
+def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: Any) -> str:
+    """A page or a template of posts, its macros filled in.
+
+    Args:
+        above: lines of front matter above the text
+        printed: what is done to each value that is printed (Jinja's `finalize`)
+
+    Raises:
+        PluginError: a mistake in it, one line with file and line.
+    """
+    from mkdocs.exceptions import PluginError
+
+    env.env.finalize = printed
+    try:
+        return env.env.from_string(text).render(**{**env.variables, **meta})
+    except Exception as error:
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None
+
+
+def _line(error: Exception) -> int:
+    """The template line an error came from."""
+    if hasattr(error, "lineno"):
+        return error.lineno
+    lines, trace = [0], error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return lines[-1]
+
+
+def lines_above(page: Any) -> int:
+    """Lines of a source file above its Markdown."""
+    text = page.file.content_string
+    body = page.markdown or ""
+    return text[: text.find(body.strip()[:40])].count("\n") if body.strip() else 0

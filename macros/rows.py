@@ -196,7 +196,7 @@ def at_rest(lab: Lab, runs: list[Run], explained_only: bool = True) -> list[tupl
         for run in runs:
             deep = {r.experiment for r in run.results if r.depth}
             newest |= {(r.test, r.model, r.backend): (run, r) for r in run.results
-                       if r.depth == 0 and rate(r) and (r.experiment in deep) == sweeps
+                       if r.depth == 0 and r.failed is None and (r.experiment in deep) == sweeps
                        and (not explained_only or explained(lab, run, r))}  # fmt: skip
     return list(newest.values())
 

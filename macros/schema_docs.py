@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from macros import cards, costs, hardware, inks, labdata, latency, records, seals, seen
+from macros import cards, costs, hardware, inks, labdata, latency, records, seals, seen, trials
 
 FILES = {
     "machines/<machine>.yml": cards.Machine,
@@ -28,6 +28,7 @@ FILES = {
     "gguf_files.yml": seen.GgufFiles,
     "latency/<latency>.yml": latency.Latency,
     "costs/<costs>.yml": costs.Costs,
+    "trials/<trial>.yml": trials.Trials,
 }
 INTRO = """# labdata: the facts, and nothing else
 
@@ -54,7 +55,11 @@ of others, each with its address, as gathered (`macros/corpus.py` checks every r
 through transcriptions, see `notes`); a peak that a row does not give is read in `chips/`. `fit.json` is what
 `make fit` learnt from them, with the hash of its inputs and each row's held-out prediction.
 
-The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py`, `latency.py`, `costs.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
+Files come from strangers too: they are plain YAML (no tags, no aliases), at most 8 MiB, of visible characters, and no
+links; `macros/guard.py` has the limits. `schema: 1` is the layout's version: an older file is never rewritten, it is
+brought to today's layout while it is read, and `macros/versions.py` says how a next version is made.
+
+The tables are generated from `macros/fields.py`, `cards.py`, `hardware.py`, `inks.py`, `seals.py`, `records.py`, `latency.py`, `trials.py`, `costs.py` and `seen.py` by `make schema`; editors find the same in `schema/`.
 """
 
 

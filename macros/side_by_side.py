@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from macros import calibration, compare, rows, subject_load
+from macros.calibrated import Device, Load
 from macros.cards import Machine, Model
 from macros.compare import Measured
 from macros.labdata import Lab
@@ -67,7 +67,8 @@ class _Predicted:
 
     def __init__(self) -> None:
         self._work: dict[tuple[str, str], float] = {}
-        self._loads: dict[tuple[str, str], object] = {}
+        self._loads: dict[tuple[str, str], Load] = {}
+        self._devices: dict[tuple[str, str], Device] = {}
 
     def share(self, machine: Machine, card: Model, r: Result, m: Measured) -> float | None:
         roof = machine.specs.memory_bandwidth if r.n_gen else machine.specs.peak_compute
@@ -78,8 +79,11 @@ class _Predicted:
             self._work[key] = rows.token_work(card, r)[1]
         return m.mean * self._work[key] / roof.si
 
-    def rate(self, machine: Machine, card: Model, r: Result):
-        on, assumed = subject_load.device(machine, r.backend)
+    def rate(self, machine: Machine, card: Model, r: Result) -> calibration.Predicted | None:
+        where = (machine.id, r.backend)
+        if where not in self._devices:
+            self._devices[where] = subject_load.device(machine, r.backend)[0]
+        on = self._devices[where]
         if r.n_prompt and not on.flops_s:
             return None
         key = (card.id, r.test)
@@ -87,7 +91,7 @@ class _Predicted:
             phase, tokens = ("decode", r.n_gen) if r.n_gen else ("prefill", r.n_prompt)
             self._loads[key] = subject_load.load(subject_load.from_card(card), phase, tokens, 0)
         of = self._loads[key]
-        return calibration.predict(subject_load.case(of, on, assumed)) if of.head_dim else None
+        return calibration.predict(subject_load.case(of, on)) if of.head_dim else None
 
 
 def pairs(a: Sequence[Line], b: Sequence[Line]) -> list[tuple[Line, Line]]:
@@ -110,28 +114,3 @@ def default_pair(all_lines: Sequence[Line]) -> tuple[str, str] | None:
             if other.subject != x.subject and (other.machine == x.machine) == (other.model != x.model):
                 return other.subject, x.subject
     return None
-
-
-def packed(all_lines: Sequence[Line]) -> dict[str, list]:
-    """The lines column by column, names as numbers, rates to what a page can print: light enough to send a thousand machines.
-
-    Columns: machine, model, synthetic, test, backend, mean, sigma, n, share, ratio, inside; names: the lists those number.
-    """
-    names: dict[str, dict[str, int]] = {k: {} for k in ("machine", "model", "test", "backend")}
-
-    def index(kind: str, name: str) -> int:
-        return names[kind].setdefault(name, len(names[kind]))
-
-    columns: dict[str, list] = {k: [index(k, getattr(x, k)) for x in all_lines] for k in names}
-    columns["synthetic"] = [int(x.synthetic) for x in all_lines]
-    columns["mean"] = [_digits(x.measured.mean, 6) for x in all_lines]
-    columns["sigma"] = [None if math.isnan(x.measured.sigma) else _digits(x.measured.sigma, 4) for x in all_lines]
-    columns["n"] = [x.measured.n for x in all_lines]
-    columns["share"] = [x.share if x.share is None else _digits(x.share, 4) for x in all_lines]
-    columns["ratio"] = [x.ratio if x.ratio is None else _digits(x.ratio, 4) for x in all_lines]
-    columns["inside"] = [x.inside if x.inside is None else int(x.inside) for x in all_lines]
-    return {**columns, "names": {k: list(v) for k, v in names.items()}}  # type: ignore[dict-item]
-
-
-def _digits(x: float, n: int) -> float:
-    return float(f"{x:.{n}g}")

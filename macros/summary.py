@@ -9,43 +9,20 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from markupsafe import Markup
-
-from macros import compare, predict, rows, surprises
+from macros import compare, headlines, predict, rows, surprises
 from macros.cards import Machine
 from macros.compare import Score
 from macros.inked import inked_value, measured_value
 from macros.labdata import Lab
 from macros.narrative import Book, Day, gap_text, remark, tally_words
 from macros.pictures import Words
-from macros.records import Result, Run
+from macros.records import Run
 from macros.values import Value, percent
 
 SCHEMA = 1  # of summary.json
 FILE = "summary.json"
 FORMULA = "tokens per second ≤ memory bandwidth ÷ (file size + tokens in context × KV cache per token)"
 NO_INK = "Nothing was predicted first."
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """Words with places for Values: coloured and linked on a page, plain in a post.
-
-    Args:
-        words: the sentence, `{}` where a part goes
-        parts: Values and names, in order
-    """
-
-    words: str
-    parts: tuple[Any, ...] = ()
-
-    @property
-    def html(self) -> Markup:
-        return Markup(self.words).format(*self.parts)
-
-    @property
-    def text(self) -> str:
-        return self.words.format(*(p.text if isinstance(p, Value) else p for p in self.parts))
 
 
 @dataclass(frozen=True)
@@ -158,67 +135,6 @@ class Summary:
         return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
-    """The newest baseline decode at depth 0, else any decode the roofs explain, else any at all."""
-    hits = [(run, r) for run in runs for r in run.results if r.n_gen and not r.mixed and r.depth == 0 and compare.rate(r)]
-    known = [h for h in hits if rows.explained(lab, *h)]
-    base = [h for h in known if h[1].experiment == "baseline"]
-    return (base or known or hits or [None])[-1]
-
-
-def headline(book: Book, machine: Machine, runs: list[Run]) -> Sentence:
-    """A machine in a sentence or two: the roof, the rate, the share."""
-    roof = book.machine(machine.id).bandwidth
-    source = machine.sources[machine.specs.memory_bandwidth.source]
-    promise = "A probe measured" if source.kind == "measured" else "Its spec sheet promises"
-    hit = best_decode(book.lab, runs)
-    if hit is None:
-        left = "No decode on an empty context has been measured yet." if runs else "Nothing has been measured yet."
-        return Sentence(f"{promise} {{}} of memory bandwidth. {left}", (roof,))
-    name, rate, alone = _model(book, hit[1]), book.rate_of(*hit), _alone(*hit)
-    top, share = _roofed(book, machine, hit)
-    if top is None:
-        return Sentence(f"{promise} {{}} of memory bandwidth. {{}} decodes at {{}}{alone}; what it should do is not computed for it.", (roof, name, rate))
-    return Sentence(f"{promise} {{}} of memory bandwidth, so {{}} may decode at {{}} at most. It decodes at {{}}{alone}: {{}} of that roof.", (roof, name, top, rate, share))
-
-
-def brief(book: Book, machine: Machine, runs: list[Run]) -> Sentence:
-    """A machine in a line: model, roof, rate."""
-    hit = best_decode(book.lab, runs)
-    if hit is None:
-        return headline(book, machine, runs)
-    top, share = _roofed(book, machine, hit)
-    first = (_model(book, hit[1]), book.rate_of(*hit))
-    if top is None:
-        return Sentence(f"{{}} decodes at {{}}{_alone(*hit)}.", first)
-    return Sentence(f"{{}} decodes at {{}}{_alone(*hit)}, {{}} of the {{}} its memory bandwidth allows.", (*first, share, top))
-
-
-def _roofed(book: Book, machine: Machine, hit: tuple[Run, Result]) -> tuple[Value | None, Value | None]:
-    """The memory roof of a decode and the share reached; None where none is computed."""
-    if not rows.explained(book.lab, *hit):
-        return None, None
-    card, rate, roof = book.lab.models[hit[1].model], book.rate_of(*hit), book.machine(machine.id).bandwidth
-    ceiling = predict.decode_ceiling_tok_s(machine, card)
-    top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
-    return top, percent(rate.n / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
-
-
-def _model(book: Book, r: Result) -> str:
-    card = book.lab.models[r.model]
-    return short(card.name) + (" (synthetic weights)" if card.weights == "synthetic" else "")
-
-
-def _alone(run: Run, r: Result) -> str:
-    """That a GPU stood by."""
-    return " on the CPU alone" if r.n_gpu_layers == 0 and "cpu" in r.experiment else ""
-
-
-def short(name: str) -> str:
-    """A model's name without the words that say its weights are synthetic."""
-    return name.removesuffix(", synthetic weights")
-
-
 def leading(scores: list[Score]) -> Score | None:
     """What a day's headline is about: the first ceiling that was measured, else the first prediction that was."""
     known = [s for s in scores if s.measured and s.run]
@@ -276,7 +192,7 @@ def of_day(book: Book, day: Day) -> Summary:
     ink = book.lab.get("inks", day.ink)
     runs = book.lab.runs_on(day.ink)
     scores = compare.scores(book.lab, day.ink, runs)
-    label = f"Day {day.number}" + (f" of {book.series_days}" if book.series_days else "")
+    label = f"Day {day.number}" + (f" of {book.series_days}" if day.number <= (book.series_days or 0) else "")
     said = [as_dict(v) for v in book.said.get(day.address, {}).values()]
     first = leading(scores)
     pair = (inked_words(first), measured_value(first.prediction, first.measured).text) if first and first.measured else ("", "")
@@ -296,9 +212,9 @@ def of_machine(book: Book, name: str, run: Run | None = None) -> Summary:
     inked = [r for r in runs if r.ink]
     scores = of_runs(book.lab, inked)
     mine = [r for r in inked if r.ink.id == inked[-1].ink.id]  # type: ignore[union-attr]
-    line, less = headline(book, machine, runs), brief(book, machine, runs)
-    hit = best_decode(book.lab, runs)
-    top = _roofed(book, machine, hit)[0] if hit else None
+    line, less = headlines.headline(book, machine, runs), headlines.brief(book, machine, runs)
+    hit = headlines.best_decode(book.lab, runs)
+    top = headlines.roofed(book, machine, hit)[0] if hit else None
     values = [as_dict(v) for v in line.parts if isinstance(v, Value)]
     return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine", number=None,
                     address=f"machines/{name}/", question=f"What should {machine.name} decode, and what does it?",
@@ -325,7 +241,7 @@ def _summary(book: Book, machine: Machine, runs: list[Run], scores: list[Score],
     inks = [book.lab.inks[r.ink.id] for r in runs if r.ink and r.ink.id in book.lab.inks]
     hours = sorted(r.started_at for r in runs if r.started_at)
     return Summary(
-        **head, machine=machine.id, machine_name=machine.name, chip=machine.chip, models=[short(book.lab.models[m].name) for m in models], note=" ".join(notes),
+        **head, machine=machine.id, machine_name=machine.name, chip=machine.chip, models=[headlines.short(book.lab.models[m].name) for m in models], note=" ".join(notes),
         inked_at=inks[-1].dry_at.isoformat() if inks and inks[-1].dry_at else None, measured_at=hours[-1].isoformat() if hours else None,
         score=tally_words(scores), counts=compare.tally(scores), predictions=[scored(s) for s in scores],
         best_hit=next((c.prediction for c in found if c.what == "best hit"), None), worst_miss=wrong[0].prediction if wrong else None,
@@ -334,7 +250,7 @@ def _summary(book: Book, machine: Machine, runs: list[Run], scores: list[Score],
 
 def _worked(book: Book, machine: Machine, runs: list[Run]) -> str:
     """The formula on an empty context with a machine's own numbers."""
-    hit = best_decode(book.lab, runs)
+    hit = headlines.best_decode(book.lab, runs)
     if hit is None or not rows.explained(book.lab, *hit):
         return ""
     card = book.lab.models[hit[1].model]

@@ -7,6 +7,7 @@ only use figures of the summary. Words that claim an order are held against the 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,8 +30,7 @@ CLAIMS = {  # word -> what it says of the first thing against the second
 FACTORS = {"twice": 2.0, "doubled": 2.0, "double": 2.0, "half": 0.5, "halved": 0.5, "craters": 0.5, "cratered": 0.5, "collapsed": 0.5}
 WITHIN = re.compile(r"\b(?:to )?within (?P<far>[\d.,]+\s?%)", re.I)
 CLAIM = re.compile(r"(?<![\w-])(?:no )?(?P<word>" + "|".join(sorted(CLAIMS, key=len, reverse=True)) + r")(?![\w-])", re.I)
-_SPELT = dict(zip("no one two three four five six seven eight nine ten eleven twelve".split(), range(13), strict=True))
-_COUNT = re.compile(rf"(?<![\w.,])(?P<n>\d+|{'|'.join(_SPELT)}) (?:ceilings? |predictions? |of them )?(?P<verdict>{'|'.join(VERDICTS)})(?!\w)", re.I)
+_COUNT = re.compile(rf"(?<![\w.,])(?P<n>\d+|{'|'.join(prose.SPELT)}) (?:ceilings? |predictions? |of them )?(?P<verdict>{'|'.join(VERDICTS)})(?!\w)", re.I)
 VERDICT = re.compile(r"(?<![\w-])(?P<verdict>held|missed|unbroken|broken|undecided)(?![\w-])", re.I)
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"\n]*\"")
 
@@ -59,23 +59,24 @@ class Known:
     summary: Summary
     drafts: Sequence[str] = ()
     links: Iterable[str] = ()
-    _numbers: list[tuple[float, str]] = field(default_factory=list)
+    _numbers: list[tuple[float, str, bool]] = field(default_factory=list)
     _words: str = ""
 
     def __post_init__(self) -> None:
-        texts = [*_strings({k: v for k, v in vars(self.summary).items() if k != "predictions"}), *(t for p in self.summary.predictions for t in _strings(vars(p))), *self.drafts]
+        told = {k: v for k, v in vars(self.summary).items() if k not in ("predictions", "inked_at", "measured_at", "address")}
+        texts = [*_strings(told), *(t for p in self.summary.predictions for t in _strings(vars(p))), *self.drafts]
         self._words = prose.flat("\n".join(texts))
-        self._numbers = [(f.n, f.unit) for f in prose.figures(self._words)] + [(float(n), "") for n in self.summary.counts.values()]
-        self._numbers += [(v["n"], v["unit"]) for v in self.summary.values]
+        self._numbers = [(f.n, f.unit, bool(f.sign)) for f in prose.figures(self._words)]
+        self._numbers += [(v["n"], v["unit"], v["text"][:1] in "+−") for v in self.summary.values]
+        self._numbers += [(float(n), "", False) for n in (*self.summary.counts.values(), len(self.summary.predictions))]
         for p in self.summary.predictions:
             numbers = (p.predicted, p.predicted_low, p.predicted_high, p.measured_mean, p.measured_sigma)
-            self._numbers += [(n, p.unit) for n in numbers if n is not None]
-            self._numbers += [(p.gap, "1")] if p.gap is not None else []
-        self._numbers.append((float(len(self.summary.predictions)), ""))
+            self._numbers += [(n, p.unit, False) for n in numbers if n is not None]
+            self._numbers += [(p.gap, "1", True)] if p.gap is not None else []
 
     def has(self, f: Figure) -> bool:
-        """Whether a figure is one of the summary's; without a unit it may stand for one that has one."""
-        return any(f.says(n, f.unit if not f.unit and len(f.text) > 1 else unit) for n, unit in self._numbers)
+        """Whether a figure is one of the summary's; without a unit it may stand for one that has one, with a sign only for a signed one."""
+        return any(f.says(n, f.unit if not f.unit and len(f.text) > 1 else unit) for n, unit, signed in self._numbers if signed or not f.sign)
 
     @cached_property
     def masks(self) -> dict[str, list[str]]:
@@ -111,7 +112,7 @@ def problems(text: str, known: Known) -> list[str]:
             if twins and any(_same(sentence, twin) for twin in twins):
                 continue  # word for word and figure for figure a draft's
             if twins:
-                found.append(f"numbers: not the draft's; got “{bare(sentence)}”; the summary has “{bare(twins[0])}”")
+                found.append(f"words: not the draft's; got “{bare(sentence)}”; the summary has “{bare(twins[0])}”")
                 continue
             found += _unknown(sentence, known) + _swapped(sentence, known) + _counted(sentence, known.summary)
             found += _claimed(sentence, paragraph, known.summary) + _judged(sentence, paragraph, known.summary)
@@ -122,23 +123,23 @@ def _sentences(text: str) -> list[str]:
     return [re.sub(r"^(?:[-*•#>]+|\d+\.) |[*`]", "", s) for s in prose.sentences(prose.flat(text)) if not re.fullmatch(r"\d+/\d+", s)]
 
 
-def _tokens(sentence: str) -> list[str]:
-    """What may not change: figures, names with digits, addresses."""
-    return [f.text for f in prose.figures(sentence)] + prose.names(sentence) + prose.links(sentence)
-
-
 def _mask(sentence: str) -> str:
-    """A sentence with every figure, name and address blanked."""
-    masked = prose.LINK.sub("▯", bare(sentence))
-    masked = prose.NAME.sub("▯", masked)
-    return " ".join(re.sub(r"\d[\d,]*(?:\.\d+)?", "▯", masked).split())
+    """A sentence with all that can be true or false blanked: figures, names, addresses, claims, verdicts."""
+    masked = prose.NAME.sub("▯", prose.LINK.sub("▯", bare(sentence)))
+    masked = re.sub(r"[−+]?\d[\d,]*(?:\.\d+)?", "▯", masked)
+    return " ".join(VERDICT.sub("▮", CLAIM.sub("▮", masked)).split())
+
+
+def _words(sentence: str) -> list[str]:
+    """A sentence's claims and verdicts, in order."""
+    return [m[0].lower() for pattern in (CLAIM, VERDICT) for m in pattern.finditer(bare(sentence))]
 
 
 def _same(a: str, b: str) -> bool:
     one, other = prose.figures(bare(a)), prose.figures(bare(b))
     return (
         len(one) == len(other) and all(x.says(y.n, y.unit) for x, y in zip(one, other, strict=True))
-        and prose.names(bare(a)) == prose.names(bare(b)) and prose.links(a) == prose.links(b)
+        and prose.names(bare(a)) == prose.names(bare(b)) and prose.links(a) == prose.links(b) and _words(a) == _words(b)
     )  # fmt: skip
 
 
@@ -152,7 +153,7 @@ def _unknown(sentence: str, known: Known) -> list[str]:
 
 
 def _swapped(sentence: str, known: Known) -> list[str]:
-    """A figure that took the place of another in a sentence that was edited otherwise too."""
+    """A figure or a claim that took the place of another in a sentence that was edited otherwise too."""
     words = _mask(sentence).split()
     alike = {mask: difflib.SequenceMatcher(None, words, mask.split()).ratio() for mask in known.masks}
     near = max(alike, key=alike.__getitem__, default="")
@@ -162,15 +163,16 @@ def _swapped(sentence: str, known: Known) -> list[str]:
     here, there = prose.figures(bare(sentence)), prose.figures(bare(close))
     new = [f for f in here if not any(f.says(g.n, g.unit) for g in there)]
     gone = [g for g in there if not any(f.says(g.n, g.unit) for f in here)]
-    return [f"numbers: another one stood here; got {f.text!r} in “{bare(sentence)}”; the summary has “{bare(close)}”"
-            for f in new if any(g.unit == f.unit for g in gone)]  # fmt: skip
+    turned = {CLAIMS[w] for w in _words(sentence) if w in CLAIMS} - (was := {CLAIMS[w] for w in _words(close) if w in CLAIMS}) if close else set()
+    swapped = [f"{f.text!r}" for f in new if any(g.unit == f.unit for g in gone)] + ([f"“{bare(sentence)}”"] if turned and was else [])
+    return [f"words: another one stood here; got {what} in “{bare(sentence)}”; the summary has “{bare(close)}”" for what in swapped]
 
 
 def _counted(sentence: str, summary: Summary) -> list[str]:
     """Counts of verdicts that are not the score's."""
     found = []
     for m in _COUNT.finditer(bare(sentence)):
-        n = _SPELT.get(m["n"].lower(), None) if not m["n"].isdigit() else int(m["n"])
+        n = prose.SPELT.get(m["n"].lower(), None) if not m["n"].isdigit() else int(m["n"])
         if n != summary.counts.get(m["verdict"].lower(), 0):
             found.append(f"verdicts: not the score; got {m[0]!r}; the score is {summary.score or 'none: nothing was scored'}")
     return found
@@ -184,7 +186,7 @@ def about(text: str, summary: Summary) -> list[Scored]:
         if p.quantity.casefold() in plain:
             return True
         theirs = [n for n in (p.measured_mean, p.predicted, p.predicted_low, p.predicted_high) if n is not None]
-        return any(f.unit and f.says(n, p.unit) for f in here for n in theirs)
+        return any(f.unit and ((p.gap is not None and f.says(p.gap, "1")) or any(f.says(n, p.unit) for n in theirs)) for f in here)
 
     return [p for p in summary.predictions if p.measured_mean is not None and meant(p)]
 
@@ -226,7 +228,7 @@ def _ordered(wanted: str, a: Figure, b: Figure) -> bool:
 def _borne_out(m: re.Match, p: Scored) -> bool:
     """Whether a prediction's row bears a claim out: a ratio against 1, any other number against the ink, beyond noise."""
     assert p.measured_mean is not None
-    noise = NOISE_SIGMAS * (p.measured_sigma or 0.0)
+    noise = NOISE_SIGMAS * (math.nan if p.measured_sigma is None else p.measured_sigma)  # noise that is not known bears nothing out
     if "far" in m.groupdict():
         far = prose.figures(m["far"])[0].n / 100
         return p.gap is not None and abs(p.gap) <= far

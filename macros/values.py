@@ -164,7 +164,7 @@ class Value:
     @property
     def linked(self) -> Markup:
         """The value as a link straight to where it is documented: for lists over all of labdata, without a note each."""
-        data = Markup('<data value="{}">{}</data>').format(repr(self.n), self.text)
+        data = Markup('<data value="{}">{}</data>').format(f"{self.n:.9g}", self.text)
         return Markup('<a class="v {}" href="{}">{}</a>').format(self.kind, self.href, data) if self.href else data
 
     @property
@@ -181,7 +181,7 @@ class Value:
         return notes.facts(first, ((label, self.how), ("From", given), *self.facts, ("See", where)))
 
     def __html__(self) -> str:
-        data = Markup('<data value="{}">{}</data>').format(repr(self.n), self.text)
+        data = Markup('<data value="{}">{}</data>').format(f"{self.n:.9g}", self.text)
         note = self.note
         if note:
             return notes.refer(data, f"v {self.kind}", note)

@@ -239,7 +239,7 @@ class Example:
     def __getitem__(self, name: str) -> Markup:
         """A number or a word in its slot, for prose and tables."""
         if name in self.texts:
-            return Markup('<span data-text="{}">{}</span>').format(name, values.inert(self.texts[name]))
+            return Markup('<data value="{}" data-text="{}">{}</data>').format(self.texts[name], name, values.inert(self.texts[name]))
         return self._slot(name)
 
     def _slot(self, name: str, bare: bool = False) -> Markup:

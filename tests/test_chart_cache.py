@@ -16,11 +16,12 @@ ROWS = pd.DataFrame({"label": ["Metal"], "achieved_gb_s": [99.7], "roof_gb_s": [
 
 def test_cached_is_drawn_and_a_changed_row_is_drawn_anew(tmp_path: Path):
     first = chart_cache.draw("backend_bars", ROWS, "f", "label", folder=tmp_path)
-    assert first == charts.to_svg(charts.backend_bars(ROWS), "f", "label")
+    assert first.svg == charts.to_svg(charts.backend_bars(ROWS), "f", "label")
+    assert first.spec == charts.published(charts.backend_bars(ROWS), "label")
     assert chart_cache.draw("backend_bars", ROWS, "f", "label", folder=tmp_path) == first
     assert len(list(tmp_path.iterdir())) == 1
     changed = chart_cache.draw("backend_bars", ROWS.assign(achieved_gb_s=[99.8]), "f", "label", folder=tmp_path)
-    assert changed != first and "99.8" in changed
+    assert changed != first and "99.8" in changed.svg and "99.8" in changed.spec
 
 
 def test_a_cached_chart_needs_no_altair(tmp_path: Path):

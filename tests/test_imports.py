@@ -15,6 +15,7 @@ import pytest
 
 from bench import import_cards, imports
 from bench.import_cards import ImportRefused
+from macros import files as io_files
 from macros import labdata, rows
 from macros.compare import rate
 from macros.fields import Quantity, Source
@@ -239,14 +240,15 @@ def test_a_half_import_is_finished_by_the_next(root: Path):
 @pytest.mark.parametrize("at", range(1, 7))
 def test_a_disk_that_fails_leaves_labdata_as_it_was(root: Path, monkeypatch: pytest.MonkeyPatch, at: int):
     before, lab, calls = files(root), labdata.load(root), iter(range(1, 100))
-    real = labdata.write_bytes
+    real = io_files.write_bytes
 
     def full(path: Path, data: bytes) -> None:
         if next(calls) == at:
             raise OSError(28, "No space left on device", str(path))
         real(path, data)
 
-    monkeypatch.setattr(labdata, "write_bytes", full)
+    for module in (io_files, labdata):  # a document and a raw text are written by either name
+        monkeypatch.setattr(module, "write_bytes", full)
     done = imports.prepare((DATA / "md_2024_cuda_4090_multi_model_one_table.txt").read_bytes(), "x", lab)
     assert len(done.documents) == 5  # a machine, three models, a run; and the raw text makes six files
     with pytest.raises(OSError, match="No space left"):

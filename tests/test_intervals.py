@@ -85,20 +85,23 @@ def made(chips: int, each: int, seed: int) -> tuple[list[fit.Known], dict[str, f
 
 
 def test_new_chips_are_held_class_by_class():
-    """On made-up chips that miss together, learnt on 24 of them: 300 new ones are held to 80 % in each class."""
-    rows, off = made(24, 6, seed=3)
-    held = spread.HeldOut(rows, off)
-    level = held.level()
-    assert level > 0.80  # chips' rows miss together, so the plain level would hold too few
-    learnt = spread.intervals(rows, off, level)
-    new, misses = made(300, 6, seed=4)
+    """Learnt on 24 made-up chips that miss together, three times over: 100 new ones are held to about 80 % in each class.
+
+    One corpus of 24 chips knows a quantile to some 7 % of its rows, the mean of three to 4 %.
+    """
     inside: dict[str, list[bool]] = {}
-    for r in new:
-        low, high = calibration.interval(calibration.case_classes(r.case), learnt)
-        inside.setdefault(f"{r.case.kind} {r.case.loads[0].moe}", []).append(low <= math.exp(misses[r.id]) <= high)
-    assert len(inside) == 3
-    for name, hits in inside.items():
-        assert 0.72 <= sum(hits) / len(hits) <= 0.88, name  # 24 chips know a quantile no better
+    for seed in (3, 7, 11):
+        rows, off = made(24, 6, seed)
+        level = spread.HeldOut(rows, off).level()
+        assert level > 0.80  # chips' rows miss together, so the plain level would hold too few
+        learnt = spread.intervals(rows, off, level)
+        new, misses = made(100, 6, seed=4)
+        for r in new:
+            low, high = calibration.interval(calibration.case_classes(r.case), learnt)
+            inside.setdefault(f"{r.case.kind} {r.case.loads[0].moe}", []).append(low <= math.exp(misses[r.id]) <= high)
+    held = {name: sum(hits) / len(hits) for name, hits in inside.items()}
+    assert len(held) == 3 and all(0.70 <= share <= 0.90 for share in held.values()), held
+    assert 0.74 <= sum(held.values()) / 3 <= 0.86, held
 
 
 def test_the_level_of_a_chip_is_not_its_own_rows_choice():

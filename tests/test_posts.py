@@ -7,6 +7,7 @@ import json
 import re
 import struct
 from pathlib import Path
+from string import Template
 
 import pytest
 from conftest import reseal, run_module
@@ -126,6 +127,8 @@ def test_every_altered_digit_is_refused(day: post.Subject, known: truth.Known):
         "The decode rate at 8k over decode at 0 came to within 1 % of the ink.",
         "Three missed, five held.",
         "I wrote “barely changes” before anything ran.",
+        "Prefill fell 36 % short of the guess.",
+        "The gap of prefill is −36 %.",
         "No model was harmed, and none of this needs a GPU.",
     ],
 )
@@ -138,6 +141,8 @@ def test_a_true_sentence_of_ones_own_passes(known: truth.Known, sentence: str):
     [
         ("It read 20.81 tok/s.", "numbers: not in the summary of day-01; got '20.81 tok/s'"),
         ("It read 20.80 GB/s.", "got '20.80 GB/s'"),
+        ("It drew sixty per cent of the roof.", "got 'sixty per cent'"),
+        ("The gap of prefill is +36 %.", "got '+36 %'"),
         ("The M3 was next.", "names: not in the summary of day-01; got 'M3'"),
         ("All of it is on https://example.org/other.", "links: leads elsewhere"),
         ("The measured 228.94 tok/s is faster than the 360 tok/s I guessed.", "claims: 'faster' is not so"),
@@ -149,6 +154,10 @@ def test_a_true_sentence_of_ones_own_passes(known: truth.Known, sentence: str):
         ("Four missed.", "verdicts: not the score; got 'Four missed'"),
         ("The prefill rate held, at 228.94 tok/s.", "verdicts: not the score's; got 'held'"),
         ("Everything held.", "verdicts: of what is 'held' said"),
+        # One word turned in a sentence of the draft.
+        ("The guess lies below the chip’s own compute roof, 269 tok/s.", "the summary has “The guess lies above the chip’s own compute roof, 269 tok/s.”"),
+        ("It came out faster by 1.6×.", "the summary has “It came out slower by 1.6×.”"),
+        ("But the guess, well, lies below the chip’s own compute roof, 269 tok/s.", "words: another one stood here"),
         ("The ceiling of 24 tok/s is broken.", "verdicts: not the score's; got 'broken'"),
     ],
 )
@@ -168,7 +177,7 @@ def value(n: float, sigma: float | None = None, unit: str = "tok/s") -> Value:
 
 def test_a_claim_is_printed_only_where_the_values_bear_it_out():
     assert str(posts.claim("faster", value(20.80, 0.05), value(12.69, 1.36))) == "faster"
-    for word, a, b in (("faster", value(12.69, 1.36), value(20.80, 0.05)), ("above", value(228.94, 0.10), value(226.70, 7.47)), ("barely", value(12.69), value(20.80))):
+    for word, a, b in (("faster", value(12.69, 1.36), value(20.80, 0.05)), ("above", value(228.94, 0.10), value(226.70, 7.47)), ("faster", value(20.80), value(12.69, 1.36)), ("barely", value(12.69), value(20.80))):
         with pytest.raises(ValueError, match="not borne out"):
             posts.claim(word, a, b)
     with pytest.raises(ValueError, match="two units"):
@@ -281,6 +290,21 @@ def test_one_changed_measurement_changes_every_draft_and_picture(project: Path, 
     template.write_text(text.replace("[[ share ]] of the roof", "[[ shared ]] of the roof", 1), encoding="utf-8")
     unknown = make_post(project, DAY="1")
     assert unknown.returncode == 1 and unknown.stderr == f"error: docs/days/01-post.md: line {line}: 'shared' is undefined\n"
+
+
+def test_the_default_of_a_new_day_is_a_draft_as_it_comes(project: Path):
+    ink = "amd-epyc-2-cores-24-gb-2026-11-30-042943-day1"
+    words = {"number": 7, "title": '"Small"', "question": '"What does a small machine decode?"', "ink": ink, "plan": "day1", "page": "07-small.md", "stem": "07", "post_title": '"Day 7: the post"'}
+    for name, file in (("page.md", "07-small.md"), ("post.md", "07-post.md")):
+        template = Template((project / "bench/templates" / name).read_text(encoding="utf-8"))
+        (project / "docs/days" / file).write_text(template.substitute(words), encoding="utf-8")
+    done = make_post(project, DAY="7")
+    assert done.returncode == 0, done.stderr
+    text = prose.flat((project / f"drafts/{ink}/plain.txt").read_text(encoding="utf-8"))
+    # The record's own figures: labdata/ink and labdata/runs of that machine.
+    for said in ("What does a small machine decode?", "Day 7 of 45. I wrote", "at most 46.53 tok/s in ink", "The best hit. ", "The worst miss. ", "2 held, 6 missed", "Synthetic weights"):
+        assert said in text
+    assert "Next" not in text  # nothing comes next yet
 
 
 def test_a_run_without_ink_says_that_nothing_was_predicted_first(project: Path):

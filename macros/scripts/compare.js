@@ -1,3 +1,4 @@
+// (A filter is not called q: the theme takes that for a search.)
 // "Compare": the table filtered, sorted and turned over, and two of its rows' subjects set against each other. What the page
 // shows lives in its address. The rows below are filled into the build's own empty row.
 const form = document.getElementById("compare-form"), pairForm = document.getElementById("pair-form");
@@ -25,7 +26,7 @@ function tableRow(i) {
     rate: compare_page_rate_text(x.measured), share: compare_page_share_text(x.share), ratio: compare_page_ratio_text(x.ratio),
     outside: x.inside === false ? DATA.outside_ : "",
   });
-  row.querySelector("[data-c=machine]").href = `${DATA.here}${x.machine}/`;
+  row.querySelector("[data-c=machine]").href = `${DATA.here}${x.machine}/${location.protocol === "file:" ? "index.html" : ""}`;  // a folder shows no page of its own
   for (const [name, known, key, at] of [["bar", x.share, "d", n => `M0 5H${compare_page_bar(n).toFixed(1)}`], ["dot", x.ratio, "cx", n => compare_page_dot(n).toFixed(1)]]) {
     const mark = row.querySelector(`[data-c=${name}]`);
     mark.parentNode.toggleAttribute("hidden", !known);
@@ -37,7 +38,7 @@ function tableRow(i) {
 const value = name => form.elements.namedItem(name).value;
 
 function chosen() {
-  const asked = value("q").trim().toLowerCase().split(/\s+/).filter(Boolean), test = NAMES.test.indexOf(value("test")), model = NAMES.model.indexOf(value("model"));
+  const asked = value("find").trim().toLowerCase().split(/\s+/).filter(Boolean), test = NAMES.test.indexOf(value("test")), model = NAMES.model.indexOf(value("model"));
   const kept = [...Array(COUNT).keys()].filter(i => (test < 0 || DATA.test[i] === test) && (model < 0 || DATA.model[i] === model) && asked.every(w => words(i).includes(w)));
   const sort = value("sort"), sign = sort.startsWith("-") ? 1 : -1, key = KEYS[sort.replace("-", "")];
   if (!key) return kept.sort((a, b) => DATA.machines[DATA.machine[a]][0].localeCompare(DATA.machines[DATA.machine[b]][0], "en") || a - b);
@@ -68,7 +69,7 @@ function show() {
 
 function remember() {
   const query = new URLSearchParams();
-  for (const name of ["q", "test", "model"]) if (value(name)) query.set(name, value(name));
+  for (const name of ["find", "test", "model"]) if (value(name)) query.set(name, value(name));
   if (value("sort") !== DATA.sorts[0]) query.set("sort", value("sort"));
   if (page) query.set("page", page + 1);
   if (pairForm) ["a", "b"].forEach((name, i) => { if (pairForm.elements.namedItem(name).value !== DATA.pair[i]) query.set(name, pairForm.elements.namedItem(name).value); });
@@ -100,7 +101,7 @@ function take(box, name, query) {
 
 if (form && COUNT) {
   const query = new URLSearchParams(location.search);
-  for (const name of ["q", "test", "model", "sort"]) take(form, name, query);
+  for (const name of ["find", "test", "model", "sort"]) take(form, name, query);
   page = (Number(query.get("page")) || 1) - 1;
   if (pairForm) {
     const names = [...subjects].map(([subject, [i]]) => [subject, named(line(i))]).sort((a, b) => a[1].localeCompare(b[1], "en"));

@@ -43,7 +43,10 @@ function print(state) {
     ...yours_words(asked, found), ...yours_commands(asked, yours_page_yours_file(state.model, state.format), model.formats[state.format][3]),
     machine: DATA.machines[state.machine] ? DATA.machines[state.machine][0] : "Your machine", model: model.name, format: state.format, depth: decimal(state.depth, 0),
   };
-  for (const slot of document.querySelectorAll("[data-text]")) slot.textContent = texts[slot.dataset.text];
+  for (const slot of document.querySelectorAll("[data-text]")) {
+    slot.textContent = texts[slot.dataset.text];
+    if (slot.tagName === "DATA") slot.value = slot.textContent;
+  }
   printFormats(state, model);
   return `${texts.machine}, ${texts.model} ${texts.format} at depth ${texts.depth}: ${shown("decode", found.decode)} predicted, ${shown("ceiling", found.ceiling)} at most. ${texts.fit}`;
 }

@@ -116,6 +116,7 @@
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
       button.textContent = "Saved";
     }
+    setTimeout(() => { button.textContent = "Copy PNG"; }, 3000);
   }
 
   function tool(words, act, figure) {

@@ -17,14 +17,17 @@
     note.querySelectorAll("[id]").forEach(one => one.removeAttribute("id"))
     note.querySelectorAll(".footnote-backref").forEach(one => one.remove())
     panel.replaceChildren(...note.childNodes)
+    reach()
     panel.setAttribute("aria-label", `About ${link.textContent.trim()}`)
     place()
   }
 
+  // Passing by with Tab one need not go through every panel: its links take part once it was asked for.
+  const reach = () => panel.querySelectorAll("a").forEach(one => one.tabIndex = pinned ? 0 : -1)
+
   function place() {
-    const at = owner.getClientRects()[0], box = panel.getBoundingClientRect()
-    const whole = owner.closest("math")?.getBoundingClientRect() ?? at // never over the rest of its equation
-    const below = whole.bottom + MARGIN / 2, above = whole.top - box.height - MARGIN / 2
+    const at = owner.getClientRects()[0] ?? owner.getBoundingClientRect(), box = panel.getBoundingClientRect()
+    const below = at.bottom + MARGIN / 2, above = at.top - box.height - MARGIN / 2
     const right = document.documentElement.clientWidth - box.width - MARGIN
     panel.style.left = `${Math.max(MARGIN, Math.min(at.left, right))}px`
     panel.style.top = `${Math.max(MARGIN, below + box.height > innerHeight && above > 0 ? above : Math.min(below, innerHeight - box.height - MARGIN))}px`
@@ -37,8 +40,7 @@
     panel.setAttribute("role", "dialog")
     owner = link
     owner.setAttribute("aria-expanded", "true")
-    // Beside the link, so that the next Tab goes into it; an equation takes no such child.
-    ;(link.closest("math") || link).after(panel)
+    link.after(panel) // beside the link, so that the next Tab goes into it
     panel.showPopover()
     fill(link)
   }
@@ -62,6 +64,7 @@
     if (link === owner && pinned) { hide(); return }
     show(link)
     pinned = true
+    reach()
     panel.focus({ preventScroll: true })
   }, true)
 
@@ -100,20 +103,40 @@
   addEventListener("resize", move)
 })()
 
-/* The theme asks for the whole search index on every first visit. It waits here until somebody searches. */
-(() => {
+/* The theme fetches its whole search index and the worker that reads it on every first visit.
+   Both wait here until somebody searches. */
+;(() => {
+  const once = work => {
+    if (document.activeElement?.name === "query") return work()
+    const start = ({ target }) => {
+      if (target.name !== "query") return
+      document.removeEventListener("focusin", start)
+      work()
+    }
+    document.addEventListener("focusin", start)
+  }
+
   const { open, send } = XMLHttpRequest.prototype
   XMLHttpRequest.prototype.open = function (method, address, ...rest) {
     this.waits = String(address).endsWith("/search_index.json")
     return open.call(this, method, address, ...rest)
   }
   XMLHttpRequest.prototype.send = function (body) {
-    if (!this.waits || document.activeElement?.name === "query") return send.call(this, body)
-    const start = event => {
-      if (event.target.name !== "query") return
-      document.removeEventListener("focusin", start)
-      send.call(this, body)
-    }
-    document.addEventListener("focusin", start)
+    if (this.waits) once(() => send.call(this, body))
+    else send.call(this, body)
+  }
+
+  const Real = Worker
+  window.Worker = function (address, ...rest) {
+    if (!/\/workers\/search\.[^/]*js$/.test(address)) return new Real(address, ...rest)
+    const late = new EventTarget(), said = []
+    late.postMessage = message => said.push(message)
+    once(() => {
+      const worker = new Real(address, ...rest)
+      worker.addEventListener("message", ({ data }) => late.dispatchEvent(new MessageEvent("message", { data })))
+      late.postMessage = message => worker.postMessage(message)
+      said.forEach(late.postMessage)
+    })
+    return late
   }
 })()
