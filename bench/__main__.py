@@ -1,4 +1,4 @@
-"""`python -m bench run|import|report|check|host|ink|withdraw|seal|day|post`: what prints and exits (`bench.measure` for a run)."""
+"""`python -m bench run|import|share|review|report|check|host|ink|withdraw|seal|day|post`: what prints and exits (`bench.measure` for a run)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from datetime import UTC, datetime
+
 from macros import labdata
 from macros.labdata import LabError
 
