@@ -49,7 +49,8 @@ def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
     reports = {address: report(book, found) for address, found in summaries.items()}
     newest = max((r.updated for r in reports.values() if r.updated), default=None)
     for page in pages:
-        page.meta.setdefault("description", web.lead(page.content))
+        # Material prints it into an attribute as it is
+        page.meta["description"] = html.escape(page.meta.get("description") or web.lead(page.content))
         if page.url in reports:
             told = reports[page.url]
             reference = feeds.bibtex(told, site.name, site.url)
@@ -77,7 +78,7 @@ def card(book: Book, page: Any, summaries: dict[str, Summary], site: Site) -> tu
     chart = figures.picture_chart(book.lab, runs) if runs else None
     if shown is None or (page.url and page.url not in summaries):
         said = f"{site.name} · chart: {shown.label.partition(' of ')[0]}" if shown else site.name
-        words = Words(site.name, page.meta.get("title") or page.title, note=page.meta["description"], footer=said)
+        words = Words(site.name, page.meta.get("title") or page.title, note=html.unescape(page.meta["description"]), footer=said)
     else:
         words = summary.picture_words(shown)
     return pictures.card_png(words, chart), pictures.alt(words, chart)
@@ -85,7 +86,7 @@ def card(book: Book, page: Any, summaries: dict[str, Summary], site: Site) -> tu
 
 def _sections(pages: list[Any], reports: dict[str, Report]) -> dict[str, list[tuple[str, str, str]]]:
     def entry(page: Any) -> tuple[str, str, str]:
-        return page.meta.get("title") or page.title, page.url, page.meta["description"]
+        return page.meta.get("title") or page.title, page.url, html.unescape(page.meta["description"])
 
     days = [entry(p) for p in pages if p.url in reports and reports[p.url].number]
     machines = sorted(entry(p) for p in pages if p.url in reports and not reports[p.url].number)

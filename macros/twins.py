@@ -32,7 +32,7 @@ def markdown(content: str, title: str) -> str:
 
     plain = _SVG.sub(chart, content)
     plain = re.sub(r"<(button|script|style|template)\b.*?</\1>", "", plain, flags=re.S)
-    plain = re.sub(r"<mspace\b[^>]*>(?:</mspace>)?", "<mtext> </mtext>", plain)
+    plain = re.sub(r"<mspace\b[^>]*>(?:</mspace>)?", "<mtext>\u00a0</mtext>", plain)
     if "<h1" not in plain:
         plain = f"<h1>{html.escape(title)}</h1>{plain}"
     return (convert(plain, OPTIONS).content or "").strip() + "\n"

@@ -26,7 +26,8 @@ def policy(page: str) -> str:
 
 
 def guarded(page: str) -> str:
-    """A page with its policy as the first thing after its encoding, so that it holds for all that follows."""
+    """A page with its policy as the first thing after its encoding, so that it holds for all that follows; code that scrolls takes the focus."""
+    page = re.sub(r"<pre\b(?![^>]*\btabindex)", '<pre tabindex="0"', page)  # what scrolls can be reached by keyboard
     tag = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy(page))}">'
     return re.sub(r'(<meta charset="[^"]*">)', lambda m: f"{m[1]}\n      {tag}", page, count=1)
 

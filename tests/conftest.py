@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -134,3 +135,11 @@ def browser() -> Iterator[Any]:
         chrome = playwright.chromium.launch(executable_path=chromium(), args=options)
         yield chrome
         chrome.close()
+
+
+def until(page: Any, script: str, timeout_s: float = 30) -> None:
+    """Wait for a script's value to be true; Playwright's own waiting evaluates strings in the page, which its policy forbids."""
+    end = time.monotonic() + timeout_s
+    while not page.evaluate(script):
+        assert time.monotonic() < end, f"still not: {script}"
+        page.wait_for_timeout(100)

@@ -155,6 +155,7 @@ def fill(project: Path, picked: str) -> None:
     for file in (PAGE, "docs/days/998-post.md"):
         path = project / file
         text = re.sub(r'\[\[ open\(".*?"\) \]\]', "Written by the author.", path.read_text(encoding="utf-8"))
+        text = text.replace('next: ""', "next: Ask the same of a second machine.")
         path.write_text(text.replace('[[ surprise_list("day-998") ]]', f'[[ surprise("day-998", "{picked}") ]]'), encoding="utf-8")
 
 

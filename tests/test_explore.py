@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import serving
+from conftest import serving, until
 
 DAY = "days/01-local-inference/"
 POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:"  # no unsafe-eval
@@ -107,14 +107,14 @@ def test_a_scatter_zooms_and_the_page_still_scrolls(page, lab):
     before, top = ticks(), page.evaluate("scrollY")
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.wheel(0, 120)
-    page.wait_for_function(f"scrollY > {top}")
+    until(page, f"scrollY > {top}")
     assert ticks() == before
     box = drawn.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.keyboard.down("Control")
     page.mouse.wheel(0, -600)
     page.keyboard.up("Control")
-    page.wait_for_function("before => [...document.querySelectorAll('#decode-scatter .explored .role-axis-label text')].map(t => t.textContent).join() !== before", arg=",".join(before))
+    until(page, f"[...document.querySelectorAll('#decode-scatter .explored .role-axis-label text')].map(t => t.textContent).join() !== {json.dumps(','.join(before))}")
 
 
 def test_it_works_from_a_folder_and_is_furnished_once(page, site):

@@ -12,7 +12,7 @@ import pytest
 from conftest import reseal, run_module
 
 from bench import desk
-from macros import exhibits, history, labdata, seals
+from macros import exhibits, history, labdata, pages, seals
 from macros.inks import Ink, Prediction, Target
 from macros.labdata import LabError
 from macros.narrative import Book
@@ -304,15 +304,7 @@ def test_a_reason_is_needed_and_nothing_is_withdrawn_twice(project: Path):
     # Day 1 quotes that run: its page stops and names the reason, rather than print what no longer counts
     done = run_module(project, "mkdocs", "build", "-q")
     assert done.returncode == 1 and "was withdrawn and no longer counts" in done.stderr and "The charger was unplugged" in done.stderr
-    shutil.rmtree(project / "docs/days")
-    (project / "docs/index.md").write_text("# Home\n", encoding="utf-8")
-    (project / "docs/method.md").unlink()
-    config = (project / "mkdocs.yml").read_text(encoding="utf-8")
-    head, _, rest = config.partition("  - Days:\n")
-    (project / "mkdocs.yml").write_text(head + rest[rest.index("  - Machines:") :].replace("  - Method: method.md\n", ""), encoding="utf-8")
-    done = run_module(project, "mkdocs", "build", "-q")
-    assert done.returncode == 0, done.stderr
-    page = (project / "site/machines/apple-m4-24gb/index.html").read_text(encoding="utf-8")
+    page = pages.machine_page(Book(labdata.load(project / "labdata")), MACHINE)
     assert "The charger was unplugged" in page and 'id="withdrawn"' in page and "1 run withdrawn" in page
 
 

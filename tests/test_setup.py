@@ -211,7 +211,7 @@ def test_another_python_replaces_the_environment_only_when_named(checkout):
 
 def test_a_small_disk_is_said_before_it_starts(checkout, monkeypatch):
     monkeypatch.setattr(setup.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1e8})())
-    with pytest.raises(SetupError, match="needs about 0.5 GB; 0.1 GB are free"):
+    with pytest.raises(SetupError, match="needs about 0.6 GB; 0.1 GB are free"):
         checkout("site")
 
 
