@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD
+	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -127,6 +127,20 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
 	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
 	@$(LOCK) --extra fuzz -c .cache/all.txt -o lock/fuzz.txt
+	@$(LOCK) --extra supply -c .cache/all.txt -o lock/supply.txt
+
+sbom: ## bill of materials of all that is installed (CycloneDX), and its licences: sbom.cdx.json, LICENCES.md
+	@$(SETUP) supply
+	@$(RUN) -m cyclonedx_py environment --output-reproducible --of JSON -o sbom.cdx.json .venv/bin/python
+	@$(RUN) -m bench.supply
+
+review: ## what this branch brings, and what is odd about it: BASE=origin/main
+	@$(SETUP) site
+	@$(RUN) -m bench review
+
+share: ## one file to send for those without git: RUN=<machine> or <machine>/<run>; make import FILE= takes it in
+	@$(SETUP) site
+	@$(RUN) -m bench share
 
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit

@@ -1,10 +1,12 @@
-"""`python -m bench run|import|report|check|host|ink|withdraw|seal|day|post`: what prints and exits (`bench.measure` for a run)."""
+"""`python -m bench run|import|share|review|report|check|host|ink|withdraw|seal|day|post`: what prints and exits (`bench.measure` for a run)."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from datetime import UTC, datetime
+
 from macros import labdata
 from macros.labdata import LabError
 
@@ -31,6 +33,8 @@ def main(argv: list[str] | None = None) -> int:
     for name, words in (("withdraw", "take a run or an ink back, with BECAUSE="), ("seal", "seal a file from before the seals, with BECAUSE=")):
         commands.add_parser(name, help=words).add_argument("file", nargs="?", default=os.environ.get("FILE", ""))
     options.add_to(commands.add_parser("day", help="page, post, plan and open ink of a day: N= TITLE= QUESTION="))
+    commands.add_parser("review", help="what a change brings, for who decides about it: BASE=origin/main").add_argument("base", nargs="?", default="")
+    commands.add_parser("share", help="a run, its ink and machine as one file to send: RUN=").add_argument("run", nargs="?", default=os.environ.get("RUN", ""))
     commands.add_parser("parity", help="the in-process engine against a real llama-bench, in interleaved pairs")
     commands.add_parser("probe", help="read bandwidth at every number of threads, against a C loop, and a matrix product")
     commands.add_parser("chat", help="talk to the model once: time to first token and stream rate, live")
@@ -50,6 +54,13 @@ def main(argv: list[str] | None = None) -> int:
             from bench import post
 
             (post.make if command == "post" else post.check)(os.environ, print)
+            return 0
+        if command == "review":
+            return _review(args["base"])
+        if command == "share":
+            from bench import share
+
+            print(share.write(labdata.ROOT, args["run"]))
             return 0
         if command == "host":
             return _host(args["file"])
@@ -71,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 # By name, so that `check` and `report` load without the bench's own packages.
-_EXPECTED = {"DeskError", "EngineFailed", "ImportRefused", "NoLlamaBench", "OptionError", "PlanError", "PluginError", "PostError", "ProbeFailed", "SetupError"}
+_EXPECTED = {"DeskError", "EngineFailed", "ImportRefused", "NoLlamaBench", "OptionError", "PlanError", "PluginError", "PostError", "ProbeFailed", "SetupError", "ShareRefused"}
 
 
 def _desk(command: str, args: dict) -> int:
@@ -101,44 +112,26 @@ def _desk(command: str, args: dict) -> int:
 
 
 def _check() -> int:
-    from bench import plan
-    from macros import calibration, corpus, history, typed
+    from bench import check
 
-    found = history.problems(labdata.ROOT) + typed.problems(labdata.ROOT.parent / "docs")
-    for profile in plan.profiles():
-        try:
-            plan.read(profile)
-        except LabError as error:
-            found += error.problems
-    try:
-        lab = labdata.load()
-    except LabError as error:
-        raise LabError([*error.problems, *found]) from None
-    found += history.late(lab, labdata.ROOT)
-    others = 0
-    try:
-        others = len(corpus.measurements())
-        if calibration.fitted()["inputs"] != calibration.inputs_sha256():
-            found.append("labdata/corpus/fit.json: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`")
-    except corpus.CorpusError as error:
-        found += error.problems
-    if found:
-        raise LabError(found)
-    print(f"labdata: {len(lab.machines)} machines, {len(lab.models)} models, {len(lab.inks)} inks, {len(lab.runs)} runs, {others} rows of others; every seal holds, no result is typed by hand; nothing wrong.")
+    print(check.everything())
     return 0
 
 
+def _review(base: str) -> int:
+    from bench import review
+
+    found = review.of(labdata.ROOT, base.removeprefix("BASE=") or os.environ.get("BASE", "") or "origin/main", datetime.now(UTC))
+    print(review.told(found, os.environ))
+    for problem in found.problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return 1 if found.problems else 0
+
+
 def _host(file: str | None) -> int:
-    from bench import host as hosts
     from bench import transcript
 
-    lab = labdata.load()
-    if file is None:
-        host = hosts.collect()
-    else:
-        with open(0 if file == "-" else file, encoding="utf-8", errors="replace") as text:
-            host = transcript.host(text.read(transcript.LONGEST))
-    print("\n".join(transcript.lines(host, hosts.lookup(host, lab.chips), lab.chip_sources)))
+    print(transcript.report(labdata.load(), file))
     return 0
 
 
@@ -168,13 +161,15 @@ def _report(machine: str | None) -> int:
 
 def _import(flags: dict) -> int:
     import gc
-    import os
 
-    from bench import imports
+    from bench import imports, share
 
     gc.disable()  # every record of a log is kept to the end: looking for garbage among them takes a third of the time
     file, machine, model = ((flags[n] or os.environ.get(n.upper(), "")).strip() or None for n in ("file", "machine", "model"))
     data = imports.read_bytes(file)
+    if share.is_one(data):
+        print("\n".join(share.take(data, file if file and file != "-" else "standard input", labdata.ROOT)))
+        return 0
     lab = labdata.load()
     done = imports.prepare(data, file if file and file != "-" else "standard input", lab, machine, model)
     paths = imports.write(done, lab, labdata.ROOT)

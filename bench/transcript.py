@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from bench import gpu_lists, gpu_parse
+from bench import host as hosts
 from bench import host_parse as parse
 from bench.chips import Found
 from bench.gpu_parse import Gpu
 from bench.host import Host
 from macros.fields import Source
+from macros.labdata import Lab
 
 LONGEST, LINE = 2**18, 1000  # of a pasted output and of its lines [characters]; no host's is longer
 
@@ -88,3 +90,17 @@ def lines(host: Host, found: Found, sources: dict[str, Source]) -> list[str]:
     said.append(f"Chip     {chip.name} ({chip.id})")
     said += [f"         {q.value:g} {q.unit} {words}; {sources[q.source].kind}: {sources[q.source].title}" for q, words in figures]
     return said + [f"         {note}" for note in chip.notes]
+
+
+def report(lab: Lab, file: str | None) -> str:
+    """This host, or one from a pasted output ("-": standard input), and its row of the hardware table, in words.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if file is None:
+        seen = hosts.collect()
+    else:
+        with open(0 if file == "-" else file, encoding="utf-8", errors="replace") as text:
+            seen = host(text.read(LONGEST))
+    return "\n".join(lines(seen, hosts.lookup(seen, lab.chips), lab.chip_sources))

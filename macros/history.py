@@ -185,6 +185,21 @@ def late(lab: Any, root: Path) -> list[str]:
     return found
 
 
+def changed(root: Path, base: str) -> dict[str, str] | None:
+    """Files that differ from where this branch left a base, committed or not, with git's letter (A, M, D); None: no such base.
+
+    Args:
+        root: the checkout; the files are named from there
+    """
+    fork = (git(root, "merge-base", "HEAD", "--end-of-options", base) or "").strip()
+    if not fork:
+        return None
+    tracked = (git(root, "diff", "--name-status", "--no-renames", "--relative", "-z", fork, "--") or "").split("\0")
+    fresh = (git(root, "ls-files", "--others", "--exclude-standard", "-z") or "").split("\0")
+    found = dict(zip(tracked[1::2], tracked[::2], strict=False)) | {path: "A" for path in fresh if path}
+    return dict(sorted(found.items()))
+
+
 def order(remembered: dict[str, Version], run: Run) -> str:
     """Which of a run and its ink git has first, in words; empty where it does not say."""
     ran = remembered.get(f"runs/{run.machine}/{run.id}.yml")
