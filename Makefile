@@ -16,7 +16,7 @@ endef
 $(foreach name,$(PASSED),$(eval $(call pass,$(name))))
 
 SETUP := "$${PYTHON:-python3}" bench/setup.py
-RUN := .venv/bin/python
+VENV_PYTHON := .venv/bin/python
 LOCK := .venv/bin/python -m uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -q
 
 export PYTHONNOUSERSITE := 1
@@ -31,94 +31,94 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := all
 
 all: bench site ## bench this machine, build the site, show predicted against measured (the default)
-	@$(RUN) -m bench report
+	@$(VENV_PYTHON) -m bench report
 	@echo "The report: site/index.html. To read it in a browser: make serve"
 
 bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= THREADS= NGL= MACHINE= CHIP= BACKEND=
 	@$(SETUP) bench
-	@$(RUN) -m bench run
+	@$(VENV_PYTHON) -m bench run
 
 import: ## take in a log of llama-bench, llama-server, Ollama or LM Studio: FILE= (or a pipe) MACHINE= MODEL=
 	@$(SETUP) site
-	@$(RUN) -m bench import
+	@$(VENV_PYTHON) -m bench import
 
 day: ## a day from nothing, its page, post, plan and open ink: N=2 TITLE="…" QUESTION="…" MACHINE=
 	@$(SETUP) bench
-	@$(RUN) -m bench day
+	@$(VENV_PYTHON) -m bench day
 
 ink: ## open the ink of a plan for your guesses, or seal it with CLOSE=1: PROFILE= MACHINE= INK= and the bench's own
 	@$(SETUP) bench
-	@$(RUN) -m bench ink
+	@$(VENV_PYTHON) -m bench ink
 
 withdraw: ## take a wrong run or ink back, it stays and counts no more: FILE=labdata/runs/… BECAUSE="…"
 	@$(SETUP) site
-	@$(RUN) -m bench withdraw
+	@$(VENV_PYTHON) -m bench withdraw
 
 parity: ## the in-process engine against a real llama-bench (LLAMA_BENCH=, PATH, or built here): PAIRS=8 REPS=3 MODEL= SHAPE= THREADS= NGL=
 	@$(SETUP) test
-	@$(RUN) -m bench parity
+	@$(VENV_PYTHON) -m bench parity
 
 probe: ## what the CPU can pull: read bandwidth by threads, against a C loop, and a matrix product: PAIRS=4
 	@$(SETUP) test
-	@$(RUN) -m bench probe
+	@$(VENV_PYTHON) -m bench probe
 
 chat: ## talk to the model once, time to first token and stream rate live: MODEL= PROMPT= TOKENS=128 SHAPE= THREADS= NGL=
 	@$(SETUP) bench
-	@$(RUN) -m bench chat
+	@$(VENV_PYTHON) -m bench chat
 
 ttft: ## record time to first token for LENGTHS=16,128,512,2048 of prompt: MODEL= REPS= SHAPE= THREADS= NGL= MACHINE=
 	@$(SETUP) test
-	@$(RUN) -m bench ttft
+	@$(VENV_PYTHON) -m bench ttft
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
-	@echo "Building the site, a few seconds"; $(RUN) -m mkdocs build -q && echo "Built: site/index.html"
+	@echo "Building the site, a few seconds"; $(VENV_PYTHON) -m mkdocs build -q && echo "Built: site/index.html"
 
 publish: ## build the site and put it on any static host: DEST=folder or host:path (rsync; DELETE=1 removes what is old) SITE_URL=https://…
 	@$(SETUP) site
-	@$(RUN) -m bench.publish
+	@$(VENV_PYTHON) -m bench.publish
 
 zensical: ## build the same pages with MkDocs' successor and list what differs (may fail)
 	@$(SETUP) successor
-	@$(RUN) -m bench.successor
+	@$(VENV_PYTHON) -m bench.successor
 
 serve: ## build the site and serve it on this machine, rebuilt at every change
 	@$(SETUP) site
-	@$(RUN) -m mkdocs serve
+	@$(VENV_PYTHON) -m mkdocs serve
 
 host: ## what the bench sees of this machine, and its row of the hardware table
 	@$(SETUP) site
-	@$(RUN) -m bench host
+	@$(VENV_PYTHON) -m bench host
 
 post: ## drafts of a post for each place, every number the page's: DAY=1 or RUN=<machine or run>, POLISH=model.gguf
 	@$(SETUP) site
 	@test -z "$$POLISH" || $(SETUP) bench
-	@$(RUN) -m bench post
+	@$(VENV_PYTHON) -m bench post
 
 check-post: ## a draft edited by hand against the summary of today: FILE=drafts/day-01/x.txt
 	@$(SETUP) site
-	@$(RUN) -m bench check-post
+	@$(VENV_PYTHON) -m bench check-post
 
 check: ## check all of labdata/, its seals against git, that docs/ types no result by hand, and site/ where it was built
 	@$(SETUP) site
-	@$(RUN) -m bench check
-	@if [ -d site ]; then $(RUN) -m macros.built; fi
+	@$(VENV_PYTHON) -m bench check
+	@if [ -d site ]; then $(VENV_PYTHON) -m macros.built; fi
 
 test: ## run the whole test suite
 	@$(SETUP) test
-	@$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@$(VENV_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 perf: ## time and memory of load, check, build, import and predictions on generated labs: SIZES=20,200,1000 RECORD=1
 	@$(SETUP) test
-	@$(RUN) -m tests.perf
+	@$(VENV_PYTHON) -m tests.perf
 
 lighthouse: site ## Lighthouse over the built site, mobile and desktop; needs npx and Chromium
 	@$(SETUP) test
-	@$(RUN) -m tests.lighthouse
+	@$(VENV_PYTHON) -m tests.lighthouse
 
 lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(SETUP) venv
-	@$(RUN) -m pip install -q uv
+	@$(VENV_PYTHON) -m pip install -q uv
 	@mkdir -p lock .cache && rm -f .cache/all.txt lock/*.txt
 	@$(LOCK) --all-extras -o .cache/all.txt
 	@$(LOCK) --extra site -c .cache/all.txt -o lock/site.txt
@@ -131,32 +131,32 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 
 sbom: ## bill of materials of all that is installed (CycloneDX), and its licences: sbom.cdx.json, LICENCES.md
 	@$(SETUP) supply
-	@$(RUN) -m cyclonedx_py environment --output-reproducible --of JSON -o sbom.cdx.json .venv/bin/python
-	@$(RUN) -m bench.supply
+	@$(VENV_PYTHON) -m cyclonedx_py environment --output-reproducible --of JSON -o sbom.cdx.json .venv/bin/python
+	@$(VENV_PYTHON) -m bench.supply
 
 review: ## what this branch brings, and what is odd about it: BASE=origin/main
 	@$(SETUP) site
-	@$(RUN) -m bench review
+	@$(VENV_PYTHON) -m bench review
 
 share: ## one file to send for those without git: RUN=<machine> or <machine>/<run>; make import FILE= takes it in
 	@$(SETUP) site
-	@$(RUN) -m bench share
+	@$(VENV_PYTHON) -m bench share
 
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit
-	@OMP_NUM_THREADS=1 $(RUN) -m macros.fit
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m macros.fit
 
 fuzz: ## strangers' bytes at every door for SECONDS_EACH=600, guided by coverage where atheris has a wheel
 	@$(SETUP) fuzz
-	@$(RUN) -m tests.fuzz "$${SECONDS_EACH:-600}"
+	@$(VENV_PYTHON) -m tests.fuzz "$${SECONDS_EACH:-600}"
 
 faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, half an hour
 	@$(SETUP) test
-	@$(RUN) -m tests.faults 1 --record
+	@$(VENV_PYTHON) -m tests.faults 1 --record
 
 schema: ## write what documents labdata/: JSON Schema for editors, its README, and README's table
 	@$(SETUP) site
-	@$(RUN) -m macros.schema_docs && $(RUN) -m macros.plain
+	@$(VENV_PYTHON) -m macros.schema_docs && $(VENV_PYTHON) -m macros.plain
 
 clean: ## remove what was built: site/ and .cache/
 	@rm -rf site .cache

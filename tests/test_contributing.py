@@ -28,7 +28,7 @@ def test_the_contributors_path_walked_to_the_letter(tmp_path: Path):
     for name in ("Makefile", ".gitignore", ".gitattributes", "CONTRIBUTING.md", "README.md", "CITATION.cff", "LICENSE"):
         shutil.copy(ROOT / name, upstream / name)
     env = {**os.environ, **dict.fromkeys((name.upper() for name in options.HELP), ""), "INKLAB_PREVIEW": "1", "XDG_CACHE_HOME": str(tmp_path / "cache"), "REPS": "2",
-           "MODEL": str(tmp_path / "tiny.gguf"), "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"), "MAKEFLAGS": f" -- SETUP=: RUN={sys.executable}"}  # fmt: skip
+           "MODEL": str(tmp_path / "tiny.gguf"), "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"), "MAKEFLAGS": f" -- SETUP=: VENV_PYTHON={sys.executable}"}  # fmt: skip
     for name in ("MACHINE", "BASE", "INKLAB_BASE", "GITHUB_STEP_SUMMARY"):
         env.pop(name, None)
     (tmp_path / "gitconfig").write_text("[user]\n name = a\n email = a@example.org\n[init]\n defaultBranch = main\n", encoding="utf-8")

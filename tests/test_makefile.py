@@ -63,3 +63,11 @@ def test_byte_code_is_kept_whatever_the_environment_says(tmp_path):
     show = tmp_path / "show.mk"
     show.write_text("show:\n\t@echo kept: $${PYTHONDONTWRITEBYTECODE:-yes}\n")
     assert "kept: yes" in make("-f", "Makefile", "-f", str(show), "show", PYTHONDONTWRITEBYTECODE="1")
+
+
+def test_what_a_user_may_set_is_nothing_the_makefile_needs_itself():
+    allowed = re.search(r"^PASSED := ((?:.*\\\n)*.*)", TEXT, re.M)[1].replace("\\\n", " ").split()
+    own = set(re.findall(r"^([A-Z_]+) *[:?]?=", TEXT, re.M))
+    assert own and not own & set(allowed)
+    said = subprocess.run(["make", "-n", "post", "RUN=nowhere"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert "-m bench post" in said and "nowhere" not in said
