@@ -88,9 +88,9 @@ def test_by_keyboard_alone(read):
     page.wait_for_url("**/#content")
     for _ in range(12):  # to the first number of the text
         page.keyboard.press("Tab")
-        page.wait_for_timeout(100)
-        if page.locator(".panel").count() and "predicted" in focused(page):
+        if 'class="v predicted' in focused(page):
             break
+    page.locator(".panel", has_text="24").wait_for()
     assert "24" in page.locator(".panel").inner_text() and "As inked" in page.locator(".panel").inner_text()
     page.keyboard.press("Escape")
     assert page.locator(".panel").count() == 0 and 'class="v predicted' in focused(page)
@@ -101,7 +101,8 @@ def test_by_keyboard_alone(read):
     page.keyboard.press("Escape")
     assert page.locator(".panel").count() == 0 and 'class="v predicted' in focused(page)
     page.keyboard.press("Tab")
-    assert "20.80" in page.locator(".panel").inner_text()  # the next number, and one panel
+    page.locator(".panel", has_text="20.80").wait_for()  # the next number, and one panel
+    assert page.locator(".panel").count() == 1
 
 
 def test_terms_and_footnotes_explain_themselves_in_place(read):
