@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import sys
@@ -228,8 +227,7 @@ def write(done: Import, lab: Lab, root: Path) -> list[Path]:
     problems = references.problems(after, root, set())
     if problems:
         raise ImportRefused("\n".join(problems))
-    written: list[Path] = []
-    try:
+    with labdata.all_or_none() as written:
         raw = root / "raw" / done.raw_name
         if not raw.exists():
             written.append(raw)
@@ -237,11 +235,6 @@ def write(done: Import, lab: Lab, root: Path) -> list[Path]:
         for name, document in done.documents:
             written.append(root / name)
             labdata.write(root / name, document)
-    except BaseException:
-        for path in reversed(written):
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-        raise
     return [root / name for name, document in done.documents if isinstance(document, Run)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -145,14 +144,8 @@ def _link(source: str, target: str) -> None:
 
 def _put(root: Path, fresh: dict[str, bytes]) -> None:
     """Write all, or take back what was written."""
-    written: list[Path] = []
-    try:
+    with labdata.all_or_none() as written:
         for place, body in fresh.items():
             (root / place).parent.mkdir(parents=True, exist_ok=True)
             written.append(root / place)
             labdata.write_bytes(root / place, body)
-    except BaseException:
-        for path in reversed(written):
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-        raise

@@ -5,8 +5,10 @@ What is read may come from a stranger (`macros.guard`); what is written appears 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,4 +166,17 @@ def write_bytes(path: Path, data: bytes) -> None:
             Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError):  # of the file that was meant, not of the temporary one
             raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+
+
+@contextlib.contextmanager
+def all_or_none() -> Iterator[list[Path]]:
+    """Files that belong together: those the block lists are removed again, the last first, if it fails."""
+    written: list[Path] = []
+    try:
+        yield written
+    except BaseException:
+        for path in reversed(written):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
         raise

@@ -20,7 +20,7 @@ from macros import guard, proof, references, seals, snapshot, versions
 from macros.cards import Machine, Model
 from macros.costs import Costs
 from macros.fields import Source
-from macros.files import LabError, dump, from_text, read_yaml, write_bytes, write_text
+from macros.files import LabError, all_or_none, dump, from_text, read_yaml, write_bytes, write_text
 from macros.hardware import Chip, Chips
 from macros.inks import Errata, Ink, OpenInk, Prediction
 from macros.latency import Latency
@@ -29,7 +29,7 @@ from macros.seals import Seal, Withdrawal
 from macros.seen import GgufFiles, SeenFile
 from macros.trials import Trials
 
-__all__ = ["ROOT", "Lab", "LabError", "from_text", "load", "parse", "read_yaml", "same_setting", "write", "write_bytes", "write_text"]
+__all__ = ["ROOT", "Lab", "LabError", "all_or_none", "from_text", "load", "parse", "read_yaml", "same_setting", "write", "write_bytes", "write_text"]
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
 
