@@ -36,6 +36,18 @@ def t_quantile(p: float, df: int) -> float:
     return math.sqrt(df) * math.tan(low)
 
 
+def deviation(values: Sequence[float]) -> float:
+    """Sample standard deviation, n - 1; NaN for one value.
+
+    The standard library reckons it in fractions: a hundred times as long, and most of a build of many machines.
+
+    >>> round(deviation([4.0, 5.0, 6.0]), 12)
+    1.0
+    """
+    mean = statistics.fmean(values)
+    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else math.nan
+
+
 def half_width(values: Sequence[float]) -> float:
     """Half the 95 % interval of the mean, relative to the mean (fraction); infinite for one value.
 
@@ -48,7 +60,7 @@ def half_width(values: Sequence[float]) -> float:
     n = len(values)
     if n < 2:
         return math.inf
-    sigma = statistics.stdev(values)
+    sigma = deviation(values)
     return t_quantile((1 + CONFIDENCE) / 2, n - 1) * sigma / math.sqrt(n) / statistics.fmean(values)
 
 
@@ -66,6 +78,7 @@ def share_interval(hits: int, n: int) -> tuple[float, float]:
     return max(0.0, (centre - reach) / (n + z * z)), (centre + reach) / (n + z * z)
 
 
+@functools.cache
 def grubbs_critical(n: int, alpha: float) -> float:
     """Grubbs' two-sided limit on the largest distance from the mean in sigmas, n values.
 
@@ -81,7 +94,7 @@ def outlier(values: Sequence[float]) -> int | None:
     Assumes: the others scatter normally, and one value at most is off.
     """
     n = len(values)
-    sigma = statistics.stdev(values) if n > 2 else 0.0
+    sigma = deviation(values) if n > 2 else 0.0
     if not sigma:
         return None
     mean = statistics.fmean(values)
@@ -97,6 +110,7 @@ def from_others(values: Sequence[float], index: int) -> float:
     return values[index] / statistics.fmean(others) - 1
 
 
+@functools.cache
 def kendall_tail(n: int, s: int) -> float:
     """Chance that n values in random order have a Mann-Kendall S of at least s >= 0.
 

@@ -86,12 +86,10 @@ def _waits_section(book: Book, name: str) -> list[str]:
 
 def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
     """What every number below is under: synthetic weights, a busy machine, noise, failed tests."""
-    frame = rows.results(lab, runs)
-    words = []
-    if (frame["weights"] == "synthetic").any():
+    found, words = rows.results(lab, runs), []
+    if any(row["weights"] == "synthetic" for row in found):
         words.append("Synthetic weights: random bits in the real model's shapes and types. Rates depend on shapes and types, not on values.")
-    noted = frame[frame["note"] != ""]
-    for row in noted.to_dict("records"):
+    for row in (row for row in found if row["note"]):
         depth = f" at depth {number(row['depth_tokens'], 0)}" if row["depth_tokens"] else ""
         words.append(f"{row['test']}{depth}, {row['model']}: {row['note']} (run {row['run']}).")
     return [f'<p class="note">{inert(w)}</p>' for w in words]
