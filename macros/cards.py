@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -80,7 +80,7 @@ class ShapeDoc(Strict):
     n_embd_per_layer: NotNegative = key("embedding_length_per_layer_input", 256, default=0)
     n_layer_nextn: NotNegative = key("nextn_predict_layers: last layers that only draft", 1, default=0)
 
-    @property
+    @cached_property
     def dims(self) -> work.Shape:
         """The dimensions as `macros.work` takes them."""
         found = self.model_dump(exclude={"source"})

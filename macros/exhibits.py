@@ -151,9 +151,9 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
     return _table(book, id, columns, cells, rows.ink(scores), caption)
 
 
-def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
-    """Raw measurements with sigma, one row a test, conditions beside them."""
-    found, cells, name = rows.results(book.lab, runs), [], {m: card.name for m, card in book.lab.models.items()}
+def results_table(book: Book, runs: list[Run], id: str, caption: str, found: list[dict] | None = None) -> str:
+    """Raw measurements with sigma, one row a test, conditions beside them; `found` are their `rows.results`, where they are at hand."""
+    found, cells, name = found or rows.results(book.lab, runs), [], {m: card.name for m, card in book.lab.models.items()}
     run_links = {run.id: Markup('<a href="{}">{}</a>').format(book.link(f"machines/{run.machine}/#run-{run.id}"), run.id) for run in runs}
     for row in found:
         measured = row["mean_tok_s"] > 0  # NaN where the test failed
@@ -188,9 +188,9 @@ def _noted(words: str, note: str) -> Markup:
 
 def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
     """A depth sweep: bytes a step, anchored prediction, measurement, gap."""
-    frame = rows.sweep(book.lab, run, test, model, anchor)
+    found = rows.sweep(book.lab, run, test, model, anchor)
     cells = []
-    for i, row in enumerate(frame.to_dict("records")):
+    for i, row in enumerate(found):
         measured = Value(row["measured_tok_s"], "tok/s", "measured", sigma=row["sigma_tok_s"])
         cells.append(
             {
@@ -208,38 +208,38 @@ def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: s
         Column("measured", "Measured [tok/s]", "right", "measured"),
         Column("gap", "Gap", "right"),
     ]
-    if "step_bytes" not in frame:
+    if "step_bytes" not in found[0]:
         columns = [c for c in columns if c.key != "bytes"]
-    return _table(book, id, columns, cells, frame, caption)
+    return _table(book, id, columns, cells, found, caption)
 
 
 def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
     """Rate against depth: measured with sigma, the anchored prediction as a line, the roof."""
-    frame = rows.sweep(book.lab, run, test, model, anchor)
+    found = rows.sweep(book.lab, run, test, model, anchor)
     kind = "decode_depth" if test.startswith("tg") else "prefill_depth"
-    return _figure(book, id, kind, frame, caption, depth_label(frame, test))
+    return _figure(book, id, kind, pd.DataFrame(found), caption, depth_label(found, test))
 
 
-def depth_label(frame: pd.DataFrame, test: str) -> str:
+def depth_label(found: list[dict], test: str) -> str:
     """What a chart of rates against depth shows, in words."""
     what = "Decode" if test.startswith("tg") else "Prefill"
     points = "; ".join(
-        f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}" + (f", predicted {r.predicted_tok_s:.1f}" if r.predicted_tok_s > 0 else "")
-        for r in frame.itertuples()
+        f"depth {r['depth_tokens']:,}: measured {r['measured_tok_s']:.1f}" + (f", predicted {r['predicted_tok_s']:.1f}" if r["predicted_tok_s"] > 0 else "")
+        for r in found
     )
     return f"{what} rate in tokens per second against context depth. {points}."
 
 
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
     """Bandwidth each backend or format really pulled, against the roof."""
-    frame = rows.bandwidth(book.lab, entries)
-    return _figure(book, id, "backend_bars", frame, caption, bandwidth_label(frame))
+    found = rows.bandwidth(book.lab, entries)
+    return _figure(book, id, "backend_bars", pd.DataFrame(found), caption, bandwidth_label(found))
 
 
-def bandwidth_label(frame: pd.DataFrame) -> str:
+def bandwidth_label(found: list[dict]) -> str:
     """What a chart of bandwidths pulled shows, in words."""
     return "Bandwidth in GB/s against the roof. " + "; ".join(
-        f"{r.label}: {r.achieved_gb_s:.1f} of {r.roof_gb_s:.0f}" for r in frame.itertuples()
+        f"{r['label']}: {r['achieved_gb_s']:.1f} of {r['roof_gb_s']:.0f}" for r in found
     )
 
 

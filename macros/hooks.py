@@ -43,8 +43,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
-    from macros import glossary, notes
+    from macros import asides, glossary, notes
 
+    html = asides.back(html)
     home = files.get_file_from_path("glossary.md")
     if home and page.file is not home:
         html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))

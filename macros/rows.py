@@ -98,14 +98,14 @@ def anchor(run: Run, result: Result) -> Result | None:
     return (own + alike + [None])[0]
 
 
-def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = None) -> pd.DataFrame:
+def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = None) -> list[dict]:
     """A depth sweep: measured, the first-order prediction anchored at depth 0, and the roof.
 
     Args:
         test: "pp<N>" or "tg<N>"
         anchor_on: a result at depth 0 of another run, where this run has none
 
-    Columns: run, depth_tokens, step_bytes (decode only), measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s, gap.
+    Keys: run, depth_tokens, step_bytes (decode only), measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s, gap.
 
     Raises:
         LabError: the run has no such sweep.
@@ -127,7 +127,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
             {
                 "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
-                "step_bytes": predict.step_bytes(card, r.depth, r.kv_types),
+                **({"step_bytes": predict.step_bytes(card, r.depth, r.kv_types)} if r.n_gen else {}),
                 "measured_tok_s": m.mean,
                 "sigma_tok_s": m.sigma,
                 "predicted_tok_s": predicted,
@@ -135,8 +135,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
                 "gap": compare.gap(m.mean, predicted),
             }
         )
-    frame = pd.DataFrame(rows)
-    return frame if deep[0].n_gen else frame.drop(columns="step_bytes")
+    return rows
 
 
 def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[float, float]:
@@ -148,10 +147,10 @@ def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[floa
     return ratio, roof * ratio if roof else math.nan
 
 
-def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
+def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> list[dict]:
     """Bandwidth decode really pulled, first order (rate x bytes per step) [GB/s].
 
-    Columns: label, achieved_gb_s, roof_gb_s, share.
+    Keys: label, achieved_gb_s, roof_gb_s, share.
     """
     rows = []
     for label, run, r in entries:
@@ -162,7 +161,7 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
         achieved = achieved_bandwidth_bytes_s(m.mean, read)
         roof = lab.machines[run.machine].specs.memory_bandwidth.si
         rows.append({"label": label, "achieved_gb_s": achieved / 1e9, "roof_gb_s": roof / 1e9, "share": achieved / roof})
-    return pd.DataFrame(rows, columns=["label", "achieved_gb_s", "roof_gb_s", "share"])
+    return rows
 
 
 def explained(lab: Lab, run: Run, r: Result) -> bool:
