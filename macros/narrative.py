@@ -48,7 +48,7 @@ class Day:
     formula: str = ""
 
 
-@dataclass
+@dataclass(repr=False)  # mkdocs-macros writes out all it is given, before each build: the whole lab, several times
 class Book:
     """The lab as seen from the page being rendered.
 
