@@ -24,6 +24,7 @@ def define_env(env: Any) -> None:
     global _book
     from macros import (
         accuracy_exhibits,
+        ahead,
         architectures,
         compare,
         cost_exhibits,
@@ -166,7 +167,7 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def machine_page(name: str) -> str:
-        return pages.machine_page(book, name)
+        return ahead.page(book, name)
 
     @env.macro
     def machine_index(page: int = 1) -> str:

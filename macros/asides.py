@@ -16,11 +16,23 @@ LEAST = 400  # characters; what is shorter costs Markdown nothing
 def aside(printed: object) -> object:
     """What a macro printed, or where it is one long line of HTML, its place: a block with the same ids, so that links to them are known."""
     text = printed if isinstance(printed, str) else ""
-    if len(text) < LEAST or not text.startswith(("<figure ", "<table ", "<dl ")) or "\n" in text:
+    if len(text) < LEAST or not text.startswith(("<figure ", "<table ", '<dl class="provenance"')) or "\n" in text:
         return printed
     _kept.append(text)
     ids = "".join(f'<i id="{name}"></i>' for name in _ID.findall(text))
     return f'<div data-aside="{len(_kept) - 1}">{ids}</div>'
+
+
+def taken() -> list[str]:
+    """What a page made elsewhere has set aside; the next begins with none."""
+    found = list(_kept)
+    _kept.clear()
+    return found
+
+
+def give(found: list[str]) -> None:
+    """Take over what was set aside for this page elsewhere."""
+    _kept[:] = found
 
 
 def back(html: str) -> str:

@@ -48,7 +48,7 @@ def _keep(book: Book, name: str, text: str) -> str:
     """Keep a file of the page at hand for the build to write, and link to it."""
     page = book.here.strip("/").replace("/", "-") or "index"
     address = f"data/{page}-{name}"
-    book.files[address] = text
+    book.publish(address, text)
     return book.link(address)
 
 
