@@ -6,6 +6,7 @@ Of the page being made; the next one begins with none.
 from __future__ import annotations
 
 import re
+import zlib
 
 _kept: list[str] = []
 _ID = re.compile(r'\bid="([\w-]+)"')
@@ -21,6 +22,16 @@ def aside(printed: object) -> object:
     _kept.append(text)
     ids = "".join(f'<i id="{name}"></i>' for name in _ID.findall(text))
     return f'<div data-aside="{len(_kept) - 1}">{ids}</div>'
+
+
+class Packed:
+    """A finished page's HTML kept small until it is printed: MkDocs holds every page's until the last one is written."""
+
+    def __init__(self, html: str) -> None:
+        self._data = zlib.compress(html.encode(), 1)
+
+    def __str__(self) -> str:
+        return zlib.decompress(self._data).decode()
 
 
 def taken() -> list[str]:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
+
 from macros import web
 
 
@@ -52,7 +54,8 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     if home and page.file is not home:
         html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
     html = asides.back(html)
-    return html + str(notes.section(html))
+    html += str(notes.section(html))
+    return asides.Packed(html)  # type: ignore[return-value]
 
 
 def on_env(env: Any, config: Any, files: Any) -> None:
@@ -72,8 +75,16 @@ def on_env(env: Any, config: Any, files: Any) -> None:
     return env
 
 
+@event_priority(100)  # before the search reads it
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """The page is about to be printed."""
+    page.content = str(page.content)
+    return context
+
+
 def on_post_page(output: str, page: Any, config: Any) -> str:
     """A policy for what the page may load, and links that also work from a folder where no address is set."""
+    page.content = ""  # it is printed: a thousand of them would fill the memory
     return web.guarded(output if config.site_url else web.for_folder(output))
 
 

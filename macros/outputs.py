@@ -50,7 +50,8 @@ def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
     newest = max((r.updated for r in reports.values() if r.updated), default=None)
     for page in pages:
         # Material prints it into an attribute as it is
-        page.meta["description"] = html.escape(page.meta.get("description") or web.lead(page.content))
+        content = str(page.content)
+        page.meta["description"] = html.escape(page.meta.get("description") or web.lead(content))
         if page.url in reports:
             told = reports[page.url]
             reference = feeds.bibtex(told, site.name, site.url)
@@ -65,7 +66,7 @@ def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
             picture, page.meta["card_alt"] = card(book, page, summaries, site)
             page.meta["card"] = f"{page.url}card.png"
             book.publish(page.meta["card"], picture)
-        book.publish(f"{page.url}index.md", twins.markdown(page.content, page.meta.get("title") or page.title))
+        book.publish(f"{page.url}index.md", twins.markdown(content, page.meta.get("title") or page.title))
     book.publish("feed.xml", feeds.atom(site.name, site.description, site.url, list(reports.values())))
     book.publish("llms.txt", feeds.llms_txt(site.name, site.description, site.url, _sections(pages, reports)))
 

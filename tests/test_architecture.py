@@ -39,7 +39,7 @@ LAYERS = [
     {"predict_cli"},
     {"history", "schema_docs", "predict", "yours", "compare", "architectures"},
     {"anchors"},
-    {"notes"},
+    {"notes", "asides"},
     {"places", "built", "web"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_depth", "chart_rows",
      "chart_log", "chart_spread", "chart_growth", "charts", "chart_cache", "pictures", "tables"},
@@ -54,6 +54,7 @@ LAYERS = [
     {"posts"},
     {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "paging", "page_script", "yours_page", "compare_page"},
     {"pages", "outputs", "front"},
+    {"ahead"},
     {"hooks", "__init__", "rendering"},
 ]
 ONLY = {  # package -> modules that may import it
