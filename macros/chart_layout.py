@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so nothing touches
 LINE_HEIGHT = 11  # from a label's middle to the nearest line [px]
@@ -173,47 +172,43 @@ def along(points: np.ndarray) -> np.ndarray:
     return np.vstack([points, *parts])
 
 
-def depth_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def depth_series(rows: list[dict]) -> dict[str, list[dict]]:
     """What can be drawn, by name: x, y, s (sigma), sorted by depth."""
     series = {}
     for name in ("roof", "predicted", "measured"):
-        if f"{name}_tok_s" in rows:
-            known = rows.rename(columns={"depth_tokens": "x", f"{name}_tok_s": "y"})
-            known["s"] = known.get("sigma_tok_s", 0.0) if name == "measured" else 0.0
-            known = known[["x", "y", "s"]].dropna(subset=["y"]).fillna(0.0).astype(float)
-            if len(known):
-                series[name] = known.sort_values("x")
+        sigma = "sigma_tok_s" if name == "measured" else ""
+        known = [{"x": float(r["depth_tokens"] or 0), "y": float(y), "s": float(r.get(sigma) or 0)} for r in rows if (y := r.get(f"{name}_tok_s")) is not None]
+        if known:
+            series[name] = sorted(known, key=lambda point: point["x"])
     if not series:
         raise ValueError("chart: no rate to draw: every series is missing")
     return series
 
 
-def ratio_frame(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of quantities divided by what was predicted [1]: one, low, high, ratio, from, to."""
-    optional = ("sigma", "predicted_low", "predicted_high")
-    known = rows.assign(**{name: float("nan") for name in optional if name not in rows})
-    middle = known["predicted"].fillna((known["predicted_low"] + known["predicted_high"]) / 2)
-    ratio, sigma = known["measured"] / middle, known["sigma"].fillna(0.0) / middle
-    return pd.DataFrame(
-        {
-            "one": 1.0,
-            "low": known["predicted_low"] / middle,
-            "high": known["predicted_high"] / middle,
-            "ratio": ratio,
-            "from": ratio - sigma,
-            "to": ratio + sigma,
-        }
-    )
+def ratio_rows(rows: list[dict]) -> list[dict]:
+    """Quantities divided by what was predicted [1]: one, low, high, ratio, from, to; None where not known."""
+    found = []
+    for row in rows:
+        low, high, middle = row.get("predicted_low"), row.get("predicted_high"), row["predicted"]
+        if middle is None and low is not None and high is not None:
+            middle = (low + high) / 2
+
+        def share(value: float | None, of: float | None = middle) -> float | None:
+            return None if value is None or not of else value / of
+
+        ratio, sigma = share(row["measured"]), share(row.get("sigma")) or 0.0
+        ends = (None, None) if ratio is None else (ratio - sigma, ratio + sigma)
+        found.append({"one": 1.0, "low": share(low), "high": share(high), "ratio": ratio, "from": ends[0], "to": ends[1], "quantity": row["quantity"]})
+    return found
 
 
-def ratio_axis(frame: pd.DataFrame, log: bool) -> tuple[list[float], list[float]]:
-    """Both ends and the ticks of an axis that holds every ratio [1]."""
-    seen = frame.to_numpy().ravel()
-    seen = seen[np.isfinite(seen)]
+def ratio_axis(rows: list[dict], log: bool) -> tuple[list[float], list[float]]:
+    """Both ends and the ticks of an axis that holds every ratio [1]; rows as `ratio_rows`."""
+    seen = [v for row in rows for name, v in row.items() if name != "quantity" and v is not None]
     if not log:
         ticks = ticks_from_zero(max(seen))
         return [0.0, ticks[-1]], ticks
-    ends = [float(min(seen[seen > 0]) / 1.2), float(max(seen) * 1.2)]
+    ends = [min(v for v in seen if v > 0) / 1.2, max(seen) * 1.2]
     return ends, [t for t in LOG_TICKS if ends[0] <= t <= ends[1]]
 
 

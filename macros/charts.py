@@ -11,12 +11,11 @@ import json
 import re
 from functools import cache
 
-import altair as alt
 import pandas as pd
 import vl_convert
 
 from macros import chart_depth, chart_growth, chart_log, chart_rows, chart_spread, fonts
-from macros.chart_kit import CONFIG, both
+from macros.chart_kit import CONFIG, SCHEMA, both
 from macros.chart_svg import COLOURS, inline
 
 __all__ = ["COLOURS", "CONFIG"]
@@ -160,7 +159,7 @@ def bundle() -> str:
 
 
 def _version() -> str:
-    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return ".".join(SCHEMA.rpartition("/v")[2].split(".")[:2])
 
 
 def drawn(spec: dict) -> str:
