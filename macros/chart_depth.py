@@ -31,7 +31,8 @@ def depth(rows: pd.DataFrame, roof: str, width: int, height: int = 230) -> dict:
     plot = width - padding["left"] - padding["right"]
     axis = {"values": depths, "title": "tokens already in the context", "grid": False, "labelOverlap": "greedy", "labelSeparation": 10}
     x = place("x", scale=linear(0, x_max), axis=axis)
-    y = place("y", scale=linear(0, ticks[-1]), axis={"values": ticks, "title": None, "domain": False})
+    shown = chart_layout.thinned(ticks, height)
+    y = place("y", scale=linear(0, ticks[-1]), axis={"values": shown, "title": None, "domain": False})
     layers, pixels, taken = [words([{"text": "tok/s", "x": 4 - padding["left"], "y": -18}], "muted")], {}, []
     for name, points in series.items():
         colour = COLOURS[name]
@@ -48,7 +49,7 @@ def depth(rows: pd.DataFrame, roof: str, width: int, height: int = 230) -> dict:
         else:
             ends = {"low": "datum.y - datum.s", "high": "datum.y + datum.s"}
             layers += [
-                layer("rule", points, {"color": colour, "strokeWidth": 2}, calculate=ends, x=x, y=place("low"), y2="high"),
+                layer("rule", points, {"color": colour, "strokeWidth": 2}, calculate=ends, x=x, y={**y, "field": "low"}, y2="high"),
                 layer("circle", points, DOT, x=x, y=y, tooltip=SHOWN[name]),
             ]
             taken.append(chart_layout.boxed(pixels[name], np.array([point["s"] for point in points]) / ticks[-1] * height, 5))

@@ -23,6 +23,13 @@ def ticks_from_zero(top: float) -> list[float]:
     return [round(float(step * i), 10) for i in range(int(np.ceil(top * 1.04 / step)) + 1)]
 
 
+def thinned(ticks: list[float], length: float) -> list[float]:
+    """Every second tick, or every fourth, where they are nearer than 40 px; at least three."""
+    while len(ticks) > 4 and len(ticks) > math.ceil(length / 40):
+        ticks = ticks[::2]
+    return ticks
+
+
 def place_labels(
     words: dict[str, str],
     pixels: dict[str, np.ndarray],

@@ -37,6 +37,8 @@ def marks(svg: ET.Element) -> tuple[list[tuple], list[tuple]]:
         tag = e.tag.removeprefix(NS)
         if "ground" in (e.get("class") or "") or (tag == "text" and e.get("opacity") == "0"):
             return
+        if tag == "line" and ": null" in (e.get("aria-label") or ""):
+            return  # Vega draws a rule to nowhere without a length
         if e.get("opacity") not in (None, "1"):
             look = look | {"fill-opacity": e.get("opacity")}
         if tag == "text":
@@ -55,8 +57,6 @@ def marks(svg: ET.Element) -> tuple[list[tuple], list[tuple]]:
             walk(inner, x, y, look)
 
     def seen(look: dict, places: list[tuple[float, float]]) -> None:
-        if np.ptp(places, axis=0).max() < WITHIN_PX:
-            return  # no length, no ink
         paint = {"stroke-width": "1"} | {k: v for k, v in look.items() if k != "text-anchor"}
         ends = sorted(places) if len(places) == 2 else places
         drawn.append((tuple(sorted(paint.items())), [n for place in ends for n in place]))
@@ -111,7 +111,7 @@ SETS = {
     **{f"kinds-{name}": spec for name, spec in test_chart_kinds.SPECS.items()},
     "one-depth": charts.decode_depth(DAY_1.iloc[:1]),
     "gaps": charts.decode_depth(DAY_1.assign(predicted_tok_s=[20, NAN, NAN, 16])),
-    "picture": charts.decode_depth(DAY_1, size=(245, 120)),
+    "picture": charts.decode_depth(DAY_1, size=(260, 120)),
     "crowded-depths": charts.decode_depth(pd.DataFrame({"depth_tokens": [0, *(2**n for n in range(5, 18))], "measured_tok_s": np.linspace(900, 3, 14)})),
     **{f"rates-{top:g}": charts.prefill_depth(DAY_1[["depth_tokens"]].assign(measured_tok_s=[top, top / 2, top / 3, top / 4])) for top in (1e-3, 0.7, 1e6, 1e12)},
     "ratios-over-zero": charts.predicted_measured(RATIOS.assign(sigma=[30, 1, NAN])),
