@@ -59,7 +59,6 @@ LAYERS = [
 ]
 ONLY = {  # package -> modules that may import it
     "mkdocs": {"macros/__init__", "macros/hooks", "macros/rendering"},
-    "altair": {f"macros/{name}" for name in ("charts", "chart_kit", "chart_depth", "chart_rows", "chart_log", "chart_spread", "chart_growth")},
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/files"},
     "llama_cpp": {"bench/llama", "bench/llama_text"},
