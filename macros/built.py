@@ -6,25 +6,33 @@ It reads tags and not a tree: a thousand pages take seconds.
 from __future__ import annotations
 
 import html
+import os
 import re
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import intern
 from urllib.parse import unquote, urldefrag
 
-_TAG = re.compile(r"""<(/?[a-zA-Z][\w:-]*)((?:\s+[^\s"'>/=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*/?>""")
-_TELLING = re.compile(r"\b(?:id|href|src|srcset|data|action|on\w+)\s*=|\[\[|\[%|\{[{%]")
-_ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
-_SILENT = re.compile(r"<!--.*?-->|(<(script|style)\b[^>]*>).*?(?=</\2>)", re.S)  # not read by a reader
-_STROKES = re.compile(r'\s(?:d|transform|points|font-family)="[^"]*"')  # half of a page with charts
+# Bytes throughout: looking for fixed bytes is forty times as fast as a regular expression over characters.
+# A tag's name, its attributes as they stand, and the words up to the next tag.
+_TAG = re.compile(rb"""<(/?[a-zA-Z][^\s/>]*)([^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*)>([^<]*(?:<(?![a-zA-Z/])[^<]*)*)""")
+_ATTRIBUTE = re.compile(rb"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
 LEFTOVERS = ("[[", "]]", "[%", "%]", "[#", "{{", "{%")
+_TELLING = (b"id=", b"href=", b"src=", b"srcset=", b"data=", b"action=", b"<img", b"<svg", b" on", b"\non", b"[[", b"[%", b"{{", b"{%")
+_HANDLER = re.compile(rb"\son(?![a-z]+\s*=)")  # only words
 _ABSENT = re.compile(r"(?<![\w-])(?:nan|NaN|inf|undefined)(?![\w-])|^\s*None\s*$|\bNone$")
-# What a page loads by itself, not what it links to: (tag, attribute).
-LOADS = {("script", "src"), ("img", "src"), ("img", "srcset"), ("iframe", "src"), ("source", "src"), ("source", "srcset"), ("video", "src"),
-         ("audio", "src"), ("embed", "src"), ("object", "data"), ("use", "href"), ("image", "href")}  # fmt: skip
+_ABSENCES = (b"nan", b"NaN", b"inf", b"undefined", b"None")
+_SUSPECT = re.compile(rb"(?<![\w-])(?:" + b"|".join(_ABSENCES) + rb")(?![\w-])")
+# What a page loads by itself, not what it links to: attributes by tag.
+LOADS = {"script": ["src"], "img": ["src", "srcset"], "iframe": ["src"], "source": ["src", "srcset"], "video": ["src"], "audio": ["src"], "embed": ["src"],
+         "object": ["data"], "use": ["href"], "image": ["href"]}  # fmt: skip
 LOADING_LINKS = {"stylesheet", "preload", "modulepreload", "prefetch", "preconnect", "dns-prefetch", "icon", "manifest"}
 _ELSEWHERE = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
-_URL = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+_URLS = [re.compile(start + rb"""["']?((?:https?:)?//[^"')\s]+)""") for start in (rb"url\(\s*", rb"@import\s+")]  # each begins with letters to jump to
 
 
 @dataclass
@@ -36,22 +44,50 @@ class Page:
     problems: list[str] = field(default_factory=list)
 
 
-def read(text: str) -> Page:
-    """A page's ids and links, and what is wrong with it by itself; each problem is "<where>: <what>; got <value>"."""
+def urls(data: bytes) -> list[str]:
+    """What a style sheet, or the styles in a page, load from another host."""
+    lower = data.lower()  # every letter stays in its place
+    return [data[slice(*found.span(1))].decode() for pattern in _URLS for found in pattern.finditer(lower)]
+
+
+def read(data: bytes) -> Page:
+    """A page's ids and links, and what is wrong with it by itself; each problem is "<where>: <what>; got <value>".
+
+    Most of a page are a chart's strokes: only tags that hold something telling are taken apart, and words where a page has a suspect one.
+    """
     page = Page()
-    page.problems += [f"style: loads from another host; got {found}" for found in _URL.findall(text)]
-    text = _STROKES.sub("", _SILENT.sub(lambda m: m[1] or "", text))
-    end = 0
-    for tag in _TAG.finditer(text):
-        _words(page, text[end : tag.start()])
-        end = tag.end()
-        if not _TELLING.search(tag[2]) and tag[1] not in ("img", "svg"):
-            continue  # most of a page are a chart's strokes
-        told = {a[1].lower(): html.unescape(a[2] or a[3] or a[4] or "") for a in _ATTRIBUTE.finditer(tag[2])}
-        _tag(page, tag[1].lower(), told)
-    _words(page, text[end:])
-    page.problems += [f"id: given twice; got {i!r}" for i in dict.fromkeys(i for i in page.ids if page.ids.count(i) > 1)]
+    page.problems += [f"style: loads from another host; got {found}" for found in urls(data)]
+    for start, end in ((b"<!--", b"-->"), (b"<script", b"</script>"), (b"<style", b"</style>")):
+        data = _silenced(data, start, end)
+    lower = data.lower()
+    starts = {data.rfind(b"<", 0, at + 1) for word in _TELLING for at in _places(lower, word) if not _HANDLER.match(lower, at)}
+    for start in sorted(starts):
+        if tag := _TAG.match(data, start):
+            told = {a[0].decode().lower(): html.unescape((a[1] or a[2] or a[3]).decode()) for a in _ATTRIBUTE.findall(tag[2])}
+            _tag(page, tag[1].decode().lower(), told)
+    if any(left.encode() in data for left in LEFTOVERS) or any(_SUSPECT.match(data, at) for word in _ABSENCES for at in _places(data, word)):
+        for _, _, raw in _TAG.findall(data):
+            _words(page, raw.decode())
+    page.problems += [f"id: given twice; got {i!r}" for i, times in Counter(page.ids).items() if times > 1]
     return page
+
+
+def _places(data: bytes, word: bytes) -> Iterator[int]:
+    """Where a word stands."""
+    at = data.find(word)
+    while at >= 0:
+        yield at
+        at = data.find(word, at + 1)
+
+
+def _silenced(data: bytes, start: bytes, end: bytes) -> bytes:
+    """A page without what no reader reads, its opening tags left."""
+    first, *rest = data.split(start)
+    kept = [first]
+    for part in rest:
+        inside, _, after = part.partition(end)
+        kept += [start + inside.partition(b">")[0] + b">" if start != b"<!--" else b"", after]
+    return b"".join(kept)
 
 
 def _short(text: str) -> str:
@@ -60,8 +96,6 @@ def _short(text: str) -> str:
 
 def _words(page: Page, raw: str) -> None:
     """Words between two tags, as they stand in the file: a fact's own brackets are written as character references."""
-    if not raw.strip():
-        return
     page.problems += [f"text: {left!r} is left over; got {_short(raw)!r}" for left in LEFTOVERS if left in raw]
     if _ABSENT.search(raw.strip()):
         page.problems.append(f"text: prints no value; got {_short(raw)!r}")
@@ -69,9 +103,9 @@ def _words(page: Page, raw: str) -> None:
 
 def _tag(page: Page, name: str, told: dict[str, str]) -> None:
     if told.get("id"):
-        page.ids.append(told["id"])
-    page.links += [told[k] for k in ("href", "src") if told.get(k)]
-    loading = [told[a] for t, a in LOADS if t == name and told.get(a)]
+        page.ids.append(intern(told["id"]))
+    page.links += [intern(told[k]) for k in ("href", "src") if told.get(k)]
+    loading = [told[a] for a in LOADS.get(name, ()) if told.get(a)]
     if name == "link" and LOADING_LINKS & set(told.get("rel", "").lower().split()):
         loading.append(told.get("href", ""))
     page.problems += [f"{name}: loads from another host; got {address}" for address in loading if _ELSEWHERE.match(address)]
@@ -79,10 +113,10 @@ def _tag(page: Page, name: str, told: dict[str, str]) -> None:
         page.problems.append(f"img: no alt; got {told.get('src', '')}")
     if name == "svg" and told.get("role") == "img" and not (told.get("aria-label") or told.get("aria-labelledby")):
         page.problems.append(f"svg: role img without a name; got id {told.get('id', '')!r}")
-    page.problems += [f"{name}: a script in an attribute; got {k}={v[:40]!r}" for k, v in told.items()
-                      if k.startswith("on") or (k in ("href", "src", "action") and v.strip().lower().startswith("javascript:"))]  # fmt: skip
     for key, value in told.items():
-        if not key.startswith("data-") and any(left in value for left in ("[[", "[%", "{{", "{%")):
+        if key.startswith("on") or (key in ("href", "src", "action") and value.strip().lower().startswith("javascript:")):
+            page.problems.append(f"{name}: a script in an attribute; got {key}={value[:40]!r}")
+        if ("[" in value or "{" in value) and not key.startswith("data-") and any(left in value for left in ("[[", "[%", "{{", "{%")):
             page.problems.append(f"{name}: {key}: a macro is left over; got {_short(value)!r}")
 
 
@@ -90,26 +124,26 @@ def problems(site: Path) -> list[str]:
     """Every broken link and anchor, id given twice, macro left over, value that is none, request to another host
     and image without words in a built site; one line each.
     """
-    pages = {path: read(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
-    shown = {path: f"{site.name}/{path.relative_to(site).as_posix()}" for path in pages}
+    there = {os.path.join(folder, name) for folder, _, names in os.walk(site) for name in names}
+    pages = {path: read(Path(path).read_bytes()) for path in sorted(there) if path.endswith(".html")}
+    shown = {path: f"{site.name}/{Path(path).relative_to(site).as_posix()}" for path in pages}
     known = {path: set(page.ids) for path, page in pages.items()}
     found = [f"{shown[path]}: {line}" for path, page in pages.items() for line in page.problems]
-    there: dict[Path, bool] = {}
     for path, page in pages.items():
+        folder = os.path.dirname(path)
         for link in dict.fromkeys(page.links):
             address, fragment = urldefrag(link)
-            if re.match(r"[a-z][a-z0-9+.-]*:|//", link, re.IGNORECASE) or (path.name == "404.html" and link.startswith("/")):
+            if _SCHEME.match(link) or (os.path.basename(path) == "404.html" and link.startswith("/")):
                 continue
-            target = Path(str(path.parent / unquote(address.partition("?")[0]))).resolve() if address else path
-            if target not in there:
-                there[target] = target.is_dir()
-            target = target / "index.html" if there[target] else target
-            if target not in known and not target.is_file():
+            target = os.path.normpath(os.path.join(folder, unquote(address.partition("?")[0]))) if address else path
+            index = os.path.join(target, "index.html")
+            target = index if index in there else target
+            if target not in there and not os.path.isfile(target):
                 found.append(f"{shown[path]}: link: leads nowhere; got {link!r}")
             elif fragment and target in known and unquote(fragment) not in known[target]:
                 found.append(f"{shown[path]}: link: no such anchor; got {link!r}")
-    for path in sorted(site.rglob("*.css")):
-        found += [f"{site.name}/{path.relative_to(site).as_posix()}: url: loads from another host; got {a}" for a in _URL.findall(path.read_text(encoding="utf-8"))]
+    for path in sorted(path for path in there if path.endswith(".css")):
+        found += [f"{site.name}/{Path(path).relative_to(site).as_posix()}: url: loads from another host; got {a}" for a in urls(Path(path).read_bytes())]
     return found
 
 

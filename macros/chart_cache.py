@@ -77,5 +77,6 @@ def drawn_by() -> list[str]:
     """What else decides how a chart looks: the drawing code and its libraries."""
     here = Path(__file__).parent
     files = sorted(path for pattern in CODE for path in here.glob(pattern))
+    files += sorted((here / "faces").glob("*.ttf"))
     code = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    return code + [version(package) for package in ("altair", "vl-convert-python", "fontpkg-inter", "fontpkg-source-serif-4")]
+    return code + [version(package) for package in ("altair", "vl-convert-python", "fontpkg-inter")]

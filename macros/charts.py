@@ -165,7 +165,7 @@ def _version() -> str:
 def to_png(svg: str) -> bytes:
     """An SVG's pixels, one for each of its units, in Inter and the faces of pictures."""
     _register_fonts()
-    vl_convert.register_font_directory(str(fonts.build_picture_faces()))
+    vl_convert.register_font_directory(str(fonts.PICTURE_FACES))
     return vl_convert.svg_to_png(svg)
 
 

@@ -9,6 +9,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +29,46 @@ class LabError(Exception):
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Safe YAML of the plain kind: no aliases, no key given twice (PyYAML keeps the last one), keys that are
-    text (numbers can be chosen to collide), numbers of a bounded length, and no character that nobody sees."""
+    text (numbers can be chosen to collide), numbers of a bounded length, and no character that nobody sees.
+
+    Twenty thousand files are two hundred values each, so the plain ones go past PyYAML's general way.
+    """
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        self._may_repeat = "*" in text  # no alias without one
+
+    def resolve(self, kind: type, value: Any, implicit: Any) -> str:
+        if kind is yaml.ScalarNode and implicit[0]:
+            return _tag(value) if len(value) < 64 else _tag.__wrapped__(value)
+        return super().resolve(kind, value, (False, False))
+
+    def descend_resolver(self, *_: Any) -> None:
+        """Nothing here is typed by its place."""
+
+    ascend_resolver = descend_resolver
 
     def construct_document(self, node: yaml.Node) -> Any:
         return self.construct_object(node, deep=True)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """A node's value, texts, lists and tables at once: PyYAML's way through a generator each takes twice as long."""
-        if node in self.constructed_objects or node in self.recursive_objects:
-            raise _refused(node, "an alias (*name) is not used here; write the value out")
-        kind = type(node)
-        if kind is yaml.ScalarNode and node.tag == "tag:yaml.org,2002:str":
-            found: Any = self.construct_scalar(node)
-        elif kind is yaml.MappingNode and node.tag == "tag:yaml.org,2002:map":
+        if self._may_repeat:
+            if node in self.constructed_objects or node in self.recursive_objects:
+                raise _refused(node, "an alias (*name) is not used here; write the value out")
             self.constructed_objects[node] = None  # not a second time, from inside itself or later
+        kind, tag = type(node), node.tag
+        if kind is yaml.ScalarNode:
+            text = node.value
+            if tag == _TEXT:
+                return self.construct_scalar(node)
+            if tag == _INTEGER and text.isdigit() and text[0] != "0" and len(text) <= guard.MAX_NUMBER:
+                return int(text)
+        elif kind is yaml.MappingNode and tag == _TABLE:
             return self.construct_mapping(node, deep=True)
-        elif kind is yaml.SequenceNode and node.tag == "tag:yaml.org,2002:seq":
-            self.constructed_objects[node] = None
+        elif kind is yaml.SequenceNode and tag == _LIST:
             return [self.construct_object(item, deep=True) for item in node.value]
-        else:
-            return super().construct_object(node, deep=True)
-        self.constructed_objects[node] = found
-        return found
+        self.constructed_objects.pop(node, None)  # it is looked for there
+        return super().construct_object(node, deep=True)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         found: dict = {}
@@ -63,12 +82,22 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return found
 
     def construct_scalar(self, node: yaml.ScalarNode) -> str:
-        text = super().construct_scalar(node)
+        text = node.value if type(node) is yaml.ScalarNode else super().construct_scalar(node)
         if node.tag in _NUMBERS and len(text) > guard.MAX_NUMBER:
             raise _refused(node, f"a number of {len(text)} characters; at most {guard.MAX_NUMBER}")
-        if wrong := guard.words(text):
+        if not (text.isascii() and text.isprintable()) and (wrong := guard.words(text)):
             raise _refused(node, wrong)
         return text
+
+
+_TEXT, _INTEGER, _TABLE, _LIST = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "map", "seq"))
+
+
+@lru_cache(maxsize=100_000)
+def _tag(value: str) -> str:
+    """What a scalar without quotes is: PyYAML's own patterns, asked once for each word."""
+    patterns = _Loader.yaml_implicit_resolvers
+    return next((tag for tag, pattern in [*patterns.get(value[:1], ()), *patterns.get(None, ())] if pattern.match(value)), _TEXT)
 
 
 _NUMBERS = {f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "timestamp", "bool", "null")}

@@ -1,52 +1,59 @@
-"""The site's two typefaces, cut down to the characters the site prints.
+"""The site's typefaces, cut down once to the characters the site prints: `make fonts` writes the files that are committed.
 
-Source Serif 4 and Inter come whole (4 MB) from their PyPI packages; readers
-get about 60 KB of woff2. Both are under the SIL Open Font Licence 1.1, which
-allows subsetting and asks that the licence travel with the files.
+Source Serif 4 and Inter come whole (4 MB) from their PyPI packages; readers get some 50 KB of woff2, and a character
+that is left out shows in a face of the reader's own. Both are under the SIL Open Font Licence 1.1, which allows
+subsetting and asks that the licence travel with the files. A build only copies them: cutting takes as long as ten pages.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-CACHE = Path(".cache/fonts")
+FOLDER = Path(__file__).parent / "theme" / "assets" / "fonts"  # published as they are, licences beside them
+PICTURE_FACES = Path(__file__).parent / "faces"  # of the pictures' renderer, not published
 
 # What a report is written in: English, the accents of names in citations,
 # spaces that do not break, dashes, quotes and the signs between numbers.
-TEXT = "".join(map(chr, range(0x20, 0x7F))) + "\u00a0\u2009\u202f\u2011–—‘’“”…" + "§°·×−±≤≥≈→µσηπ²³"
+TEXT = "".join(map(chr, range(0x20, 0x7F))) + "\u00a0\u2009\u202f\u2010\u2011–—‘’“”…" + "§°·×−±≤≥≈→µσηπ²³"
 NAMES = "ÄÅÉÖØÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüýćčłńőřšžŽ"
 # Inter sets the signs the reading face lacks ("Signs" in inklab.css), so rarer ones live only there.
 SIGNS = "©«»¼½¾†•≠÷∞√←↑↓●○■¦αβγλμρτΔΣ⁰¹⁴⁵⁶⁷⁸⁹⁺⁻"
 
-# file written: (package, source file, axes pinned or limited, OpenType features, characters)
+
+@dataclass(frozen=True)
+class Face:
+    """How one file is cut.
+
+    Args:
+        source: (package, file in it)
+        axes: pinned, or limited to a range
+        features: OpenType's, kept
+        family: of a face for pictures, a regular font of that name; "": woff2 for the web
+    """
+
+    source: tuple[str, str]
+    axes: dict
+    features: tuple[str, ...]
+    characters: str
+    family: str = ""
+
+
+SERIF, ITALIC = (("fontpkg_source_serif_4", f"SourceSerif4{slant}[opsz,wght].ttf") for slant in ("", "-Italic"))
+SANS = ("fontpkg_inter", "Inter[opsz,wght].ttf")
 # The slanted face sets single words, Inter small text and figures: both do without kerning, 7 KB of it.
 # Optical size is pinned (14: text at 13-18 px) because a second axis doubles a file.
+# The pictures' renderer takes one weight from a variable font, its lightest or regular one: they have faces of their own.
 RECIPES = {
-    "source-serif-4.woff2": (
-        "fontpkg_source_serif_4", "SourceSerif4[opsz,wght].ttf",
-        {"opsz": 18, "wght": (400, 600)}, ["kern", "liga"], TEXT + NAMES,
-    ),
-    "source-serif-4-italic.woff2": (
-        "fontpkg_source_serif_4", "SourceSerif4-Italic[opsz,wght].ttf",
-        {"opsz": 18, "wght": 400}, [], TEXT,
-    ),
-    "inter.woff2": (
-        "fontpkg_inter", "Inter[opsz,wght].ttf",
-        {"opsz": 14, "wght": (400, 700)}, ["tnum"], TEXT + SIGNS,
-    ),
-}  # fmt: skip
-
-
-# Faces of pictures: their renderer takes one weight from a variable font, its lightest or regular one.
-# family: (package, source file, axes)
-PICTURE_FACES = {
-    "Inklab Title": ("fontpkg_source_serif_4", "SourceSerif4[opsz,wght].ttf", {"opsz": 30, "wght": 600}),
-    "Inklab Bold": ("fontpkg_inter", "Inter[opsz,wght].ttf", {"opsz": 24, "wght": 650}),
+    FOLDER / "source-serif-4.woff2": Face(SERIF, {"opsz": 18, "wght": (400, 600)}, ("kern", "liga"), TEXT + NAMES),
+    FOLDER / "source-serif-4-italic.woff2": Face(ITALIC, {"opsz": 18, "wght": 400}, (), TEXT),
+    FOLDER / "inter.woff2": Face(SANS, {"opsz": 14, "wght": (400, 700)}, ("tnum",), TEXT + SIGNS),
+    PICTURE_FACES / "title.ttf": Face(SERIF, {"opsz": 30, "wght": 600}, ("kern",), TEXT + NAMES, "Inklab Title"),
+    PICTURE_FACES / "bold.ttf": Face(SANS, {"opsz": 24, "wght": 650}, (), TEXT + NAMES + SIGNS, "Inklab Bold"),
 }
+UNITS = 1000  # to an em: Inter is drawn on 2048, whose last digits are 2 KB and not to be seen
 
 
 def package_dir(package: str) -> Path:
@@ -62,66 +69,50 @@ def package_dir(package: str) -> Path:
     return Path(spec.origin).parent
 
 
-def build_fonts(out_dir: Path, cache_dir: Path = CACHE) -> list[Path]:
-    """Write the subset woff2 files and their licences into out_dir; the paths written.
-
-    The first call takes seconds, later ones copy from cache_dir, whose names
-    carry a hash of everything that shapes a file: source, recipe and this code.
-    """
-    out_dir.mkdir(parents=True, exist_ok=True)
-    cache_dir.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, (package, file_name, axes, features, characters) in RECIPES.items():
-        source = package_dir(package) / "files" / file_name
-        recipe = repr((axes, features, characters)).encode() + Path(__file__).read_bytes()
-        key = hashlib.sha256(source.read_bytes() + recipe).hexdigest()[:16]
-        cached = cache_dir / f"{key}-{name}"
-        if not cached.exists():
-            _subset(source, cached, axes, features, characters)
-        written.append(Path(shutil.copyfile(cached, out_dir / name)))
-    for package in sorted({recipe[0] for recipe in RECIPES.values()}):
-        licence = out_dir / f"{package.removeprefix('fontpkg_').replace('_', '-')}-LICENSE.txt"
-        written.append(Path(shutil.copyfile(package_dir(package) / "LICENSE", licence)))
-    return written
-
-
-def build_picture_faces(cache_dir: Path = CACHE / "pictures") -> Path:
-    """A directory with the faces of pictures, made once."""
-    cache_dir.mkdir(parents=True, exist_ok=True)
-    for family, (package, file_name, axes) in PICTURE_FACES.items():
-        source = package_dir(package) / "files" / file_name
-        key = hashlib.sha256(source.read_bytes() + repr((family, axes)).encode() + Path(__file__).read_bytes()).hexdigest()[:16]
-        path = cache_dir / f"{key}.ttf"
-        if not path.exists():
-            _subset(source, path, axes, ["kern"], TEXT + NAMES + SIGNS, family)
-    return cache_dir
-
-
-def _subset(source: Path, target: Path, axes: dict, features: list[str], characters: str, family: str = "") -> None:
-    """A face with some characters only; given a family, as a regular font of that name and not for the web."""
-    # Imported here: fontTools costs more than the whole of a cached build.
+def cut(face: Face, target: Path) -> None:
+    """Write a face with its characters only; the same packages give the same bytes."""
     from fontTools.subset import Options, Subsetter
     from fontTools.ttLib import TTFont
+    from fontTools.ttLib.scaleUpem import scale_upem
     from fontTools.varLib.instancer import instantiateVariableFont
 
-    font = TTFont(source, recalcTimestamp=False)
+    package, name = face.source
+    font = TTFont(package_dir(package) / "files" / name, recalcTimestamp=False)
     options = Options()
-    options.layout_features = features
+    options.layout_features = list(face.features)
     options.hinting = False
-    options.name_IDs = [1, 2, 13, 14]  # family, style, licence and its address
-    if family:
-        options.name_IDs.append(6)  # a face without its PostScript name is not read
+    options.name_IDs = [1, 2, 13, 14, *([6] if face.family else [])]  # family, style, licence and its address; a face without its PostScript name is not read
+    if "kern" not in face.features and "GPOS" in font:
+        del font["GPOS"]  # unread: its pairs are most of the work
     subsetter = Subsetter(options)
-    subsetter.populate(text=characters)
+    subsetter.populate(text=face.characters)
     subsetter.subset(font)  # before the axes: fewer glyphs to instantiate
-    font = instantiateVariableFont(font, axes)
-    if family:
+    font = instantiateVariableFont(font, face.axes)
+    if font["head"].unitsPerEm > UNITS:
+        scale_upem(font, UNITS)
+    if face.family:
         font["OS/2"].usWeightClass = 400  # found by its family alone
         for record in font["name"].names:
-            record.string = {1: family, 2: "Regular", 6: family.replace(" ", "-")}.get(record.nameID, record.string)
+            record.string = {1: face.family, 2: "Regular", 6: face.family.replace(" ", "-")}.get(record.nameID, record.string)
     else:
         font.flavor = "woff2"
-    # A half-written file must never carry a final name: two builds may run at once.
-    draft = target.with_suffix(f".{os.getpid()}")
-    font.save(draft)
-    draft.replace(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    font.save(target)
+
+
+def write_licence(package: str, folder: Path) -> Path:
+    """The licence of a package's typeface, beside the files cut from it."""
+    target = folder / f"{package.removeprefix('fontpkg_').replace('_', '-')}-LICENSE.txt"
+    return Path(shutil.copyfile(package_dir(package) / "LICENSE", target))
+
+
+def main() -> None:
+    """Write every file anew."""
+    for target, face in RECIPES.items():
+        cut(face, target)
+        write_licence(face.source[0], target.parent)
+        print(f"{target.name}: {target.stat().st_size:,} B")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""MkDocs' events: machine pages in, CSV and fonts out. The only other module that knows MkDocs."""
+"""MkDocs' events: machine pages in, data out. The only other module that knows MkDocs."""
 
 from __future__ import annotations
 
@@ -102,16 +102,15 @@ def on_build_error(error: Exception) -> None:
 
 
 def on_post_build(config: Any) -> None:
-    """Write what the pages registered, the data and the fonts subset to what the site prints; then check all of it."""
+    """Write what the pages registered and the data; then check all of it."""
     from mkdocs.exceptions import PluginError
 
-    from macros import built, chart_cache, current_book, downloads, fonts
+    from macros import built, chart_cache, current_book, downloads
 
     site = Path(config["site_dir"])
     downloads.write(current_book().tables(), site / downloads.FOLDER, config.site_description, config.site_url or "")
     name, script = chart_cache.vega()
     (site / "assets" / name).write_bytes(script)
-    fonts.build_fonts(site / "assets" / "fonts")
     found = built.problems(site)
     if found and not _preview:
         raise PluginError("\n".join(found))

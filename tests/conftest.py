@@ -35,7 +35,7 @@ def copy_project(folder: Path) -> Path:
             shutil.copytree(source, home / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, home / part)
-    if (ROOT / ".cache").exists():  # subset fonts, keyed by content: no need to cut them again
+    if (ROOT / ".cache").exists():  # keyed by content: no need to draw again what is there
         shutil.copytree(ROOT / ".cache", home / ".cache")
     return home
 

@@ -43,6 +43,9 @@ def site(tmp_path: Path, body: str) -> Path:
         ("<style>p{background:url(https://cdn.example/p.png)}</style>", "style: loads from another host"),
         ('<b onclick="x()">y</b>', "b: a script in an attribute; got onclick="),
         ('<a href="javascript:x()">y</a>', "a: a script in an attribute; got href="),
+        ('<b\nonclick="x()">y</b>', "b: a script in an attribute; got onclick="),
+        ('<B TITLE="a > b" ID="top"></B>', "id: given twice; got 'top'"),
+        ("<style>p{background:URL( '//cdn.example/ñ.png')}</style>", "style: loads from another host; got //cdn.example/ñ.png"),
     ],
 )
 def test_a_fault_is_found_and_named(tmp_path: Path, body: str, expected: str):
@@ -58,6 +61,7 @@ def test_a_fault_is_found_and_named(tmp_path: Path, body: str, expected: str):
         "<style>a::before { content: '[[' }</style><!-- [[ nothing ]] -->",
         "&#91;&#91; 1/0 &#93;&#93; inference, information, nanometre, Nonesuch, tok/s and None of it",
         """<figure data-spec='{"values": [[1, 2], [3, 4]]}'><img alt="" src="style.css"></figure>""",
+        '<b title="id=&quot;top&quot; on the way, not onclick=">on id="top" and src="nowhere"</b>',
         '<svg role="img" aria-label="A line"><title>a &gt; b</title></svg> a < b and "[" and ]',
     ],
 )
