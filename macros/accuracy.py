@@ -6,6 +6,7 @@ Held-out predictions come with the fit and are refused when anything they rest o
 from __future__ import annotations
 
 import math
+import statistics
 from functools import cache
 
 import pandas as pd
@@ -71,19 +72,24 @@ def _spec(row: dict[str, str], case: corpus.Case) -> float:
 
 
 def _with_baselines(frame: pd.DataFrame) -> pd.DataFrame:
-    frame = frame.assign(naive=frame["spec_tok_s"], flat=float("nan"), groups=float("nan"))
-    share = frame["measured_tok_s"] / frame["spec_tok_s"]
-    for chip in frame["chip"].unique():
-        mine, others = frame["chip"] == chip, frame["chip"] != chip
-        for phase in ("decode", "prefill"):
-            here = mine & (frame["phase"] == phase)
-            pool = frame[others & (frame["phase"] == phase)]
-            flat = share[pool.index].median()
-            by_group = share[pool.index].groupby([pool["backend"], pool["quant"]]).median()
-            frame.loc[here, "flat"] = frame.loc[here, "spec_tok_s"] * flat
-            keys = zip(frame.loc[here, "backend"], frame.loc[here, "quant"])
-            frame.loc[here, "groups"] = frame.loc[here, "spec_tok_s"] * [by_group.get(k, flat) for k in keys]
-    return frame
+    """The naive rates beside each row; factors are medians over the other chips' rows of a phase, or of a phase, backend and format."""
+    rows = list(zip(frame["chip"], frame["phase"], frame["backend"], frame["quant"], frame["spec_tok_s"], frame["measured_tok_s"] / frame["spec_tok_s"]))
+    pools: dict[tuple[str, ...], list[tuple[str, float]]] = {}
+    for chip, phase, backend, quant, _, share in rows:
+        for key in ((phase,), (phase, backend, quant)):
+            pools.setdefault(key, []).append((chip, share))
+
+    @cache
+    def factor(chip: str, *key: str) -> float:
+        others = [share for other, share in pools[key] if other != chip and not math.isnan(share)]
+        return statistics.median(others) if others else math.nan
+
+    flat = [factor(chip, phase) for chip, phase, *_ in rows]
+    groups = [factor(*row[:4]) for row in rows]
+    spec, unscored = frame["spec_tok_s"], frame["phase"] == "mixed"
+    found = frame.assign(naive=spec, flat=spec * flat, groups=spec * pd.Series(groups, frame.index).fillna(pd.Series(flat, frame.index)))
+    found.loc[unscored, ["flat", "groups"]] = math.nan
+    return found
 
 
 def summary(frame: pd.DataFrame) -> dict[str, float]:
@@ -101,6 +107,7 @@ def summary(frame: pd.DataFrame) -> dict[str, float]:
     }
 
 
+@cache
 def by_class() -> pd.DataFrame:
     """The score by phase and kind, and by backend, format, architecture and depth within a phase."""
     frame = scored()
