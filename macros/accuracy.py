@@ -9,10 +9,11 @@ import math
 import statistics
 from functools import cache
 
+import numpy as np
 import pandas as pd
 
 from macros import calibration, chip_names, corpus, diagnose, noise
-from macros.corpus_models import GIB, NotPredictable
+from macros.corpus_models import GIB
 
 BASELINES = {
     "naive": "spec sheet: bandwidth over active bytes, fp16 peak over 2 × active parameters",
@@ -34,11 +35,7 @@ def scored() -> pd.DataFrame:
     if fit["inputs"] != calibration.inputs_sha256():
         raise corpus.CorpusError([f"{calibration.FIT}: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`"])
     found = []
-    for row in corpus.measurements():
-        try:
-            case = corpus.case(row)
-        except NotPredictable:
-            continue
+    for row, case in calibration.cases():
         predicted, low, high = fit["held_out"][row["id"]]
         load = case.loads[0]
         found.append(
@@ -55,7 +52,7 @@ def scored() -> pd.DataFrame:
     frame["ratio"] = frame["measured_tok_s"] / frame["predicted_tok_s"]
     frame["error"] = (1 / frame["ratio"] - 1).abs()
     frame["inside"] = frame["measured_tok_s"].between(frame["low80_tok_s"], frame["high80_tok_s"])
-    return _with_baselines(frame)
+    return _with_baselines(frame).copy()  # in few blocks: rows are taken out of it a hundred times
 
 
 def _spec(row: dict[str, str], case: corpus.Case) -> float:
@@ -94,17 +91,24 @@ def _with_baselines(frame: pd.DataFrame) -> pd.DataFrame:
 
 def summary(frame: pd.DataFrame) -> dict[str, float]:
     """Rows, median and p90 error, bias, coverage with its 95 % interval, and the baselines' median errors [1]."""
-    plain = frame[frame["phase"] != "mixed"]
+    error, inside, plain = frame["error"].to_numpy(), frame["inside"].to_numpy(), (frame["phase"] != "mixed").to_numpy()
+    measured = frame["measured_tok_s"].to_numpy()[plain]
     return {
         "rows": len(frame),
         "chips": frame["chip"].nunique(),
-        "median": frame["error"].median(),
-        "p90": frame["error"].quantile(0.9),
-        "bias": 1 / frame["ratio"].median() - 1,
-        "coverage": frame["inside"].mean(),
-        **dict(zip(("coverage_low", "coverage_high"), noise.share_interval(int(frame["inside"].sum()), len(frame)))),
-        **{name: (plain[name] / plain["measured_tok_s"] - 1).abs().median() for name in BASELINES},
+        "median": float(np.median(error)),
+        "p90": float(np.quantile(error, 0.9)),
+        "bias": 1 / float(np.median(frame["ratio"].to_numpy())) - 1,
+        "coverage": float(inside.mean()),
+        **dict(zip(("coverage_low", "coverage_high"), noise.share_interval(int(inside.sum()), len(frame)))),
+        **{name: _median(np.abs(frame[name].to_numpy()[plain] / measured - 1)) for name in BASELINES},
     }
+
+
+def _median(values: np.ndarray) -> float:
+    """Median of what is known; NaN where nothing is."""
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else math.nan
 
 
 @cache
@@ -131,6 +135,7 @@ def by_class() -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+@cache
 def headline() -> dict[str, dict[str, float]]:
     """The figures the predictor is judged by."""
     frame = scored()
@@ -156,15 +161,18 @@ def noise_floor() -> dict[str, float]:
     Pairs agree in chip, backend, model, format, test and flash attention, not in machine or build.
     """
     frame = scored()
-    keys = ["chip", "backend", "model", "quant", "test", "flash_attn"]
-    apart: dict[str, list[float]] = {"decode": [], "prefill": []}
-    for (*_, test, _), same in frame[frame["phase"] != "mixed"].groupby(keys):
-        rates = same["measured_tok_s"].tolist()
-        apart["decode" if test.startswith("tg") else "prefill"] += [max(a / b, b / a) - 1 for i, a in enumerate(rates) for b in rates[i + 1 :]]
+    same: dict[tuple, list[float]] = {}
+    for *key, rate in zip(*(frame[c] for c in ("phase", "chip", "backend", "model", "quant", "test", "flash_attn", "measured_tok_s"))):
+        same.setdefault(tuple(key), []).append(rate)
+    apart: dict[str, list[float]] = {"decode": [], "prefill": [], "mixed": []}
+    for (phase, *_), rates in same.items():
+        apart[phase] += [max(a / b, b / a) - 1 for i, a in enumerate(rates) for b in rates[i + 1 :]]
+    del apart["mixed"]
     sigmas = [float(r["tok_s_sigma"]) / float(r["tok_s"]) for r in corpus.measurements() if r["tok_s_sigma"]]
     return {**{phase: pd.Series(a).median() for phase, a in apart.items()}, "pairs": sum(map(len, apart.values())), "with_sigma": len(sigmas), "sigma": pd.Series(sigmas).median()}
 
 
+@cache
 def worst(count: int = 12) -> pd.DataFrame:
     """The rows furthest from their prediction, one a machine, with the likeliest cause and what the poster said."""
     frame = scored()
@@ -186,8 +194,7 @@ def likely(frame: pd.DataFrame, row: dict) -> str:
 
 def symptom(frame: pd.DataFrame, row: dict) -> diagnose.Symptom:
     """What the diagnosis may see of a row: its ratios and how it was run, never what its poster noted."""
-    keys = ("machine", "chip", "family", "model", "quant")
-    same = frame[(frame[list(keys)] == [row[k] for k in keys]).all(axis=1)]
+    same = frame[np.logical_and.reduce([frame[k] == row[k] for k in ("machine", "chip", "family", "model", "quant")])]
     ratio = {p: g["ratio"].median() for p, g in same.groupby("phase")}
     ratio[row["phase"]] = row["ratio"]
 

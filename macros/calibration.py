@@ -46,6 +46,18 @@ def fitted() -> dict:
         raise corpus.CorpusError([f"{FIT}: file: cannot be read; {error}; write it with `make fit`"]) from None
 
 
+@cache
+def cases() -> list[tuple[dict[str, str], corpus.Case]]:
+    """The corpus's rows that can be predicted, each with its case."""
+    found = []
+    for row in corpus.measurements():
+        try:
+            found.append((row, corpus.case(row)))
+        except NotPredictable:
+            continue
+    return found
+
+
 def inputs_sha256() -> str:
     """Hash of all that decides the fit: rates, work over roofs, features, classes, priors, and the code that fits.
 
@@ -55,11 +67,7 @@ def inputs_sha256() -> str:
     for name in CODE:
         digest.update((Path(__file__).parent / name).read_bytes().replace(b"\r\n", b"\n"))
     digest.update(repr((sorted(calibrated.PRIORS.items()), calibrated.BINDING_NORM)).encode())
-    for row in corpus.measurements():
-        try:
-            case = corpus.case(row)
-        except NotPredictable:
-            continue
+    for row, case in cases():
         parts = [{name: (f"{t.roof_s:.6e}", t.divide, _rounded(t.features)) for name, t in calibrated.terms(load, case.device, case.setup).items()}
                  for load in case.loads]  # fmt: skip
         digest.update(repr((row["id"], row["chip"], row["machine"], row["tok_s"], case.steps, parts, case_classes(case))).encode())
