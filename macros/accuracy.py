@@ -36,7 +36,7 @@ def scored() -> pd.DataFrame:
         raise corpus.CorpusError([f"{calibration.FIT}: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`"])
     found = []
     for row, case in calibration.cases():
-        predicted, low, high = fit["held_out"][row["id"]]
+        predicted, low, high, _ = fit["held_out"][row["id"]]
         load = case.loads[0]
         found.append(
             {
