@@ -155,6 +155,12 @@ def by_chip() -> dict[str, float]:
     return {phase: frame[frame["phase"] == phase].groupby("chip")["error"].median().median() for phase in ("decode", "prefill")}
 
 
+def widths() -> dict[str, float]:
+    """Upper over lower end of the intervals by phase, as medians over rows [1]."""
+    frame = scored()
+    return {phase: float(np.median((part["high80_tok_s"] / part["low80_tok_s"]).to_numpy())) for phase, part in frame.groupby("phase") if phase != "mixed"}
+
+
 def noise_floor() -> dict[str, float]:
     """How far two posts of one test on one chip lie apart by phase, and the σ they print, as medians [1].
 
