@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -90,12 +91,13 @@ def _with_baselines(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(frame: pd.DataFrame) -> dict[str, float]:
-    """Rows, median and p90 error, bias, coverage with its 95 % interval, and the baselines' median errors [1]."""
+    """Rows, chips, the largest chip's share of the rows, median and p90 error, bias, coverage with its 95 % interval, the baselines' median errors [1]."""
     error, inside, plain = frame["error"].to_numpy(), frame["inside"].to_numpy(), (frame["phase"] != "mixed").to_numpy()
-    measured = frame["measured_tok_s"].to_numpy()[plain]
+    measured, of_chip = frame["measured_tok_s"].to_numpy()[plain], Counter(frame["chip"])
     return {
         "rows": len(frame),
-        "chips": frame["chip"].nunique(),
+        "chips": len(of_chip),
+        "one_chip": max(of_chip.values()) / len(frame),
         "median": float(np.median(error)),
         "p90": float(np.quantile(error, 0.9)),
         "bias": 1 / float(np.median(frame["ratio"].to_numpy())) - 1,
