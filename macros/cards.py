@@ -171,7 +171,7 @@ def _sums(table: tuple[work.Tensor, ...]) -> tuple[float, float]:
 # A page asks a model for its table some hundred times, and hundreds of machines run the same few models.
 @lru_cache(maxsize=256)
 def _recipe(dims: work.Shape, quant: str) -> tuple[tuple[work.Tensor, ...], tuple[float, float]]:
-    table = tuple(work.recipe(dims, quant))
+    table = tuple(work.counted(dims, quant))
     return table, _sums(table)
 
 

@@ -78,6 +78,18 @@ def share_interval(hits: int, n: int) -> tuple[float, float]:
     return max(0.0, (centre - reach) / (n + z * z)), (centre + reach) / (n + z * z)
 
 
+def share_within(n: int, share: float, apart: float) -> float:
+    """How likely a share that is truly `share` comes out within `apart` of it among n (fraction).
+
+    Assumes: n independent draws, as `share_interval` does.
+    Source: the binomial distribution; the doctest adds three entries of its table for n = 20, p = 0.8 (0.175 + 0.218 + 0.205).
+
+    >>> round(share_within(20, 0.8, 0.05), 3)
+    0.598
+    """
+    return sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1) if abs(k / n - share) <= apart + 1e-12)
+
+
 @functools.cache
 def grubbs_critical(n: int, alpha: float) -> float:
     """Grubbs' two-sided limit on the largest distance from the mean in sigmas, n values.
