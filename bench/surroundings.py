@@ -35,9 +35,9 @@ class Moment:
     stolen_s: float | None = None
 
 
-def look() -> Moment:
-    """The machine now; takes half a second, in which this process only waits."""
-    load = hosts.busy_share()
+def look(over_s: float = 0.1) -> Moment:
+    """The machine now; for so long this process only waits."""
+    load = hosts.busy_share(over_s)
     now = time.monotonic()
     if platform.system() == "Darwin":
         return Moment(now, load, speed_limit=speed_limit_macos(hosts.run("pmset", "-g", "therm")))
