@@ -26,25 +26,24 @@ def run(flags: dict) -> int:
     """
     from bench import host as hosts
     from bench import options as opts
-    from bench import desk, engine, instruments, plan, prepare, session
+    from bench import desk, engine, instruments, plan, prepare, session, surroundings
     from bench.schedule import Schedule
 
     from macros import compare
 
     with session.only_one(session.lock_folder()), engine.Engine() as own:
-        own.start()  # it loads its library while labdata/ is read
+        own.start()  # it loads its library while labdata/ and the host are read
         lab = labdata.load()
         options = opts.read(flags, shapes=prepare.shapes(lab))
         chosen = plan.read(options.profile)
+        host, busy = hosts.collect(), hosts.busy_share(surroundings.LOOK_OVER_S)
         instrument = instruments.choose(options.instrument, prepare.cache_dir(), own)
-        host = hosts.collect()
         chosen, left_out = plan.for_host(chosen, hosts.core_counts(host))
         for line in left_out:
             print(line)
         threads = options.threads or hosts.default_threads(host)
         if threads > (host.logical_cores or threads):
             raise plan.PlanError(f"THREADS: more than this machine's {host.logical_cores} logical cores; got {threads}")
-        busy = hosts.busy_share(0.1)
         if busy > compare.BUSY_LOAD:
             print(f"Busy machine: {busy:.0%} of the cores in use. The numbers below will say so; an idle machine measures better.")
         if options.model:
