@@ -271,7 +271,7 @@ def load(root: Path = ROOT) -> Lab:
             broken.add(name)
             return
         stem = re.sub(r"(\.open)?\.yml$", "", path.name)
-        own = references.unsourced(document, shown, root)
+        own = references.unsourced(document, shown, root) + references.shapeless(document, shown)
         if hasattr(document, "id") and document.id != stem:
             own.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
         problems.extend(own)
