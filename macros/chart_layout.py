@@ -172,10 +172,12 @@ def beside(
             best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
         x, y = float(left[best[1]]), float(middle[best[1]])
         found.append((round(x, 1), round(y, 1)))
-        solid = np.vstack([solid, [(at, y + up) for at in np.linspace(x, x + w, 30) for up in (-4, 4)]])
+        solid = np.vstack([solid, np.column_stack([x + w * ACROSS, y + UP])])
     return found
 
 
+# What a label covers, in its lengths across and px from its middle.
+ACROSS, UP = np.repeat(np.linspace(0, 1, 30), 2), np.tile([-4.0, 4.0], 30)
 # Where a label may stand beside a place: right, left, below and above, ever farther away.
 AWAY = np.repeat([0.0, 6.0, 14.0, 26.0, 40.0], 8)
 SHARES = np.tile([0, 1, 0.5, 0.1, 0.9, 0.5, 0.1, 0.9], 5)  # of the label that lies left of the place
@@ -217,11 +219,12 @@ def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float
 
 def along(points: np.ndarray) -> np.ndarray:
     """The line as dots 3 px apart."""
-    parts = [
-        np.linspace(a, b, max(2, int(np.hypot(*(b - a)) / 3)))
-        for a, b in zip(points, points[1:], strict=False)
-    ]
-    return np.vstack([points, *parts])
+    if len(points) < 2:
+        return points
+    steps = np.diff(points, axis=0)
+    count = (np.hypot(steps[:, 0], steps[:, 1]) / 3).astype(int).clip(2)
+    share = (np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)) / np.repeat(count - 1, count)
+    return np.vstack([points, np.repeat(points[:-1], count, axis=0) + share[:, None] * np.repeat(steps, count, axis=0)])
 
 
 def depth_series(rows: list[dict]) -> dict[str, list[dict]]:
