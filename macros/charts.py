@@ -1,8 +1,8 @@
 """Charts: rows in, Vega-Lite out, then one inline SVG that follows the page's colours.
 
-The only module that knows vl_convert. Each chart is laid out twice, for the column and
-for a phone: one drawing scaled to both has tiny or huge text. The phone's spec travels
-in the first one's usermeta.
+The only module that knows vl_convert, and loads it only for pixels and for what Explore runs.
+Each chart is laid out twice, for the column and for a phone: one drawing scaled to both has
+tiny or huge text. The phone's spec travels in the first one's usermeta.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import cache
 from html import escape
 
 import pandas as pd
-import vl_convert
 
 from macros import chart_depth, chart_draw, chart_growth, chart_log, chart_rows, chart_spread, fonts
 from macros.chart_kit import CONFIG, SCHEMA, both
@@ -164,7 +163,9 @@ def _named(spec: dict) -> dict:
 
 
 def bundle() -> str:
-    """Vega, Vega-Lite and vega-embed as one script, the very ones that draw the static charts."""
+    """Vega, Vega-Lite and vega-embed as one script, of the version whose specs these are."""
+    import vl_convert
+
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_version())
 
 
@@ -174,6 +175,8 @@ def _version() -> str:
 
 def to_png(svg: str) -> bytes:
     """An SVG's pixels, one for each of its units, in Inter and the faces of pictures."""
+    import vl_convert
+
     _register_fonts()
     vl_convert.register_font_directory(str(fonts.build_picture_faces()))
     return vl_convert.svg_to_png(svg)
@@ -181,7 +184,9 @@ def to_png(svg: str) -> bytes:
 
 @cache
 def _register_fonts() -> None:
-    # Text is measured with the face the reader will see.
+    import vl_convert
+
+    # Text is set in the face the reader will see.
     vl_convert.register_font_directory(str(fonts.package_dir("fontpkg_inter") / "files"))
 
 
