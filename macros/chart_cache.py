@@ -1,6 +1,6 @@
-"""Drawn charts and pictures kept by content: rows and the drawing code decide the key, so none is ever stale.
+"""Pictures, and the script that Explore runs, kept by content: what decides how they look is the key, so none is ever stale.
 
-Altair and vl-convert, two thirds of a warm build, are loaded only for what was not drawn before.
+A chart in a page is not kept: to draw it takes less than to write a file and flush it to disk.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -19,29 +18,6 @@ from macros import labdata
 
 FOLDER = Path(".cache/charts")
 CODE = ("charts.py", "chart_*.py", "pictures.py")
-
-
-class Drawn(NamedTuple):
-    """A chart: inline SVG, and its Vega-Lite spec as JSON."""
-
-    svg: str
-    spec: str
-
-
-def draw(kind: str, rows: pd.DataFrame, figure_id: str, label: str, folder: Path = FOLDER) -> Drawn:
-    """A chart drawn by `macros.charts`' function of that name, or taken from the cache.
-
-    Args:
-        kind: a function of `macros.charts` that takes rows
-    """
-
-    def drawn() -> bytes:
-        from macros import charts
-
-        spec = getattr(charts, kind)(rows)
-        return json.dumps([charts.to_svg(spec, figure_id, label), charts.published(spec, label)]).encode()
-
-    return Drawn(*json.loads(kept([kind, as_key(rows), figure_id, label, drawn_by()], ".json", drawn, folder)))
 
 
 def vega() -> tuple[str, bytes]:
@@ -74,9 +50,9 @@ def as_key(rows: pd.DataFrame) -> str:
 
 @cache
 def drawn_by() -> list[str]:
-    """What else decides how a chart looks: the drawing code and its libraries."""
+    """What else decides how a picture looks: the drawing code and its libraries."""
     here = Path(__file__).parent
     files = sorted(path for pattern in CODE for path in here.glob(pattern))
     files += sorted((here / "faces").glob("*.ttf"))
     code = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    return code + [version(package) for package in ("altair", "vl-convert-python", "fontpkg-inter")]
+    return code + [version(package) for package in ("vl-convert-python", "fontpkg-inter")]

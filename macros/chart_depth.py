@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from macros import chart_layout
-from macros.chart_kit import DOT, FONT_PX, hollow, layer, linear, place, records, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, hollow, layer, linear, place, spec, told, words
 from macros.chart_svg import COLOURS
 
 WORDS = {"predicted": "predicted", "measured": "measured ± σ"}
@@ -14,7 +13,7 @@ MARKS = {"predicted": "○", "measured": "●", "roof": "- -"}
 SHOWN = {name: told(x="depth [tokens]|,.0f", y=f"{name} [tok/s]|,.2f", **more) for name, more in (("predicted", {}), ("measured", {"s": "σ [tok/s]|,.2f"}))}
 
 
-def depth(rows: pd.DataFrame, roof: str, width: int, height: int = 230) -> dict:
+def depth(rows: list[dict], roof: str, width: int, height: int = 230) -> dict:
     """One drawing of rates against depth [tok/s].
 
     Args:
@@ -23,7 +22,7 @@ def depth(rows: pd.DataFrame, roof: str, width: int, height: int = 230) -> dict:
         width: of the whole drawing [px]
         height: of the plot alone [px]
     """
-    series = chart_layout.depth_series(records(rows))
+    series = chart_layout.depth_series(rows)
     depths = sorted({point["x"] for points in series.values() for point in points})
     x_max = depths[-1] or 1.0
     ticks = chart_layout.ticks_from_zero(max(point["y"] + point["s"] for points in series.values() for point in points))

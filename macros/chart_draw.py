@@ -184,7 +184,7 @@ def _clear(places: list[float], texts: list[str], name: str, how: str, apart: fl
 
 
 def _words(text: str) -> str:
-    return escape(" ".join(str(text).split("\n")), quote=False)
+    return escape(" ".join(str(text).strip().split("\n")), quote=False)
 
 
 def _place(encoding: dict, name: str, scales: dict[str, Scale | None]) -> Place:

@@ -6,7 +6,7 @@ a site has thousands of charts. The tests validate every kind against Vega-Lite'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,15 @@ CONFIG = {
 }  # fmt: skip
 
 
-def both(layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zoom: bool = False) -> dict:
+def both(rows: pd.DataFrame, layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zoom: bool = False) -> dict:
     """A chart laid out for the column, with the phone's layout in its usermeta; given a size, for that alone.
 
     Args:
+        layout: given the rows as `records` and a width, or a size
         zoom: Explore lets a reader move and zoom it: many dots, no labels at fixed places
     """
-    return layout(*size) if size else layout(WIDE) | {"usermeta": {"narrow": layout(NARROW), "zoom": zoom}}
+    values = records(rows)
+    return layout(values, *size) if size else layout(values, WIDE) | {"usermeta": {"narrow": layout(values, NARROW), "zoom": zoom}}
 
 
 def spec(layers: list[dict], width: float, height: float, padding: dict) -> dict:
@@ -49,8 +51,8 @@ def spec(layers: list[dict], width: float, height: float, padding: dict) -> dict
 
 def records(rows: pd.DataFrame) -> list[dict]:
     """Rows as JSON has them: what is not known, or is no number, is None."""
-    columns = [[_plain(v) for v in rows[name].tolist()] for name in rows]
-    return [dict(zip(rows.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+    names = rows.columns.tolist()
+    return [dict(zip(names, map(_plain, row), strict=True)) for row in rows.to_numpy(dtype=object).tolist()]
 
 
 def _plain(value: Any) -> Any:
@@ -87,9 +89,10 @@ def log(low: float, high: float) -> dict:
     return {"type": "log", "domain": [low, high], "nice": False}
 
 
-def having(rows: Iterable[dict], *fields: str) -> list[dict]:
-    """The rows in which some fields are known."""
-    return [row for row in rows if all(row[f] is not None for f in fields)]
+def having(rows: list[dict], field: str) -> list[dict]:
+    """The rows in which a field is known; the same list where it is in all."""
+    known = [row for row in rows if row[field] is not None]
+    return rows if len(known) == len(rows) else known
 
 
 def words(values: list[dict], colour: str, align: str = "left", **style: Any) -> dict:

@@ -44,36 +44,37 @@ def place_labels(
         marks: places that dots and error bars cover, see `boxed`
     """
     lines = {name: along(points) for name, points in pixels.items()}
-    lines = {name: dots[np.argsort(dots[:, 0], kind="stable")] for name, dots in lines.items()}
-    solid, boxes, places = np.vstack([np.empty((0, 2)), *marks]), [], {}
-    for name, text in words.items():
-        w, own = CHARACTER * font_px * len(text), lines[name]
-        lefts = np.linspace(max(plot - w, 0), 4, 24)
-        middles = own[_nearest_along(own, lefts + w / 2), 1][:, None] + OFFSETS  # every place to try: a row for each left end
-        free = (-20 <= middles) & (middles <= height - 10)
-        for line in lines.values():
-            low, high = _between(line, lefts - 5, lefts + w + 5)
-            free &= (low[:, None] >= middles + LINE_HEIGHT) | (high[:, None] <= middles - LINE_HEIGHT)
-        for left, right, middle in boxes:
-            over = (left < lefts + w + 5) & (right > lefts - 5)
-            free &= ~(over[:, None] & (abs(abs(middles - middle) - 4) < LINE_HEIGHT))
-        left, middle = np.broadcast_to(lefts[:, None], free.shape)[free], middles[free]
-        least = 0.05 * (plot - w - left) + _at_least(pixels[name], np.broadcast_to(abs(OFFSETS), free.shape)[free])
+    solid, places = np.vstack([np.empty((0, 2)), *marks]), {}
+    widths = np.array([CHARACTER * font_px * len(text) for text in words.values()])
+    # Every place to try, at once: for each label, left ends, and at each of them places above and below its line.
+    lefts = np.linspace((plot - widths).clip(0), 4, 24, axis=1)
+    rights, centres = lefts + widths[:, None], lefts + widths[:, None] / 2
+    middles = np.array([np.interp(at, *pixels[name].T) for name, at in zip(words, centres, strict=True)])[..., None] + OFFSETS
+    free = (-20 <= middles) & (middles <= height - 10)
+    for line in lines.values():
+        low, high = _between(line, lefts.ravel() - 5, rights.ravel() + 5)
+        free &= (low.reshape(lefts.shape)[..., None] >= middles + LINE_HEIGHT) | (high.reshape(lefts.shape)[..., None] <= middles - LINE_HEIGHT)
+    for i, name in enumerate(words):
+        w, (row, column) = widths[i], free[i].nonzero()
+        left, middle = lefts[i][row], middles[i][row, column]
+        aside = 0.05 * (plot - w - left)  # the end of the line is the best place
+        least = aside + abs(OFFSETS[column]) / _slant(pixels[name])
         best: tuple[float, float, float] | None = None
         for some in _by(least):
             if best and least[some[0]] > best[0]:
                 break
             at, m = left[some], middle[some]
-            mine = _nearest(own, at + w / 2, m)
+            mine = _nearest(lines[name], at + w / 2, m)
             clear = _under(solid, at - 3, at + w + 3, m, 8) == 0
             for other, dots in lines.items():  # lines that touch share a label's place
                 if other != name:
                     clear &= _nearest(dots, at + w / 2, m) >= mine - 6
-            cost = mine + 0.05 * (plot - w - at)
+            cost = mine + aside[some]
             best = min([*([best] if best else []), *zip(cost[clear].tolist(), at[clear].tolist(), m[clear].tolist(), strict=True)], default=None)
         if best:
             places[name] = (round(best[1], 1), round(best[2], 1))
-            boxes.append((best[1], best[1] + w, best[2]))
+            over = (best[1] < rights[i + 1 :] + 5) & (best[1] + w > lefts[i + 1 :] - 5)
+            free[i + 1 :] &= ~(over[..., None] & (abs(abs(middles[i + 1 :] - best[2]) - 4) < LINE_HEIGHT))
     return places
 
 
@@ -81,14 +82,6 @@ def _by(least: np.ndarray, step: int = 16) -> Iterator[np.ndarray]:
     """Indices of what is to try, the most promising first, a few at a time."""
     order = np.argsort(least, kind="stable")
     return (order[i : i + step] for i in range(0, len(order), step))
-
-
-def _nearest_along(line: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Indices of the dots of a line, sorted by x, that are nearest in x."""
-    after = np.searchsorted(line[:, 0], x).clip(1, max(len(line) - 1, 1))
-    before = after - 1
-    after = after.clip(max=len(line) - 1)
-    return np.where(abs(line[before, 0] - x) <= abs(line[after, 0] - x), before, after)
 
 
 def _between(line: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,11 +92,10 @@ def _between(line: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.
     return np.where(there, low, np.inf), np.where(there, high, -np.inf)
 
 
-def _at_least(points: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """How near a place may be to a line at most, which lies so far above or below its nearest dot in x [px]."""
-    across, up = abs(np.diff(points, axis=0)).T if len(points) > 1 else np.empty((2, 0))
-    steep = max((up[across > 0] / across[across > 0]).tolist(), default=0.0)
-    return (offset - 5 * steep).clip(0) / math.hypot(1, steep)
+def _slant(points: np.ndarray) -> float:
+    """The greatest length of a line's part over its length in x [1]: a place so far above a line is at least its share of that away."""
+    across, up = np.diff(points, axis=0).T
+    return math.hypot(1, max((abs(up[across > 0]) / across[across > 0]).tolist(), default=0.0))
 
 
 def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | float, middle: np.ndarray | float, reach: float) -> np.ndarray:
@@ -172,10 +164,12 @@ def beside(
             best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
         x, y = float(left[best[1]]), float(middle[best[1]])
         found.append((round(x, 1), round(y, 1)))
-        solid = np.vstack([solid, [(at, y + up) for at in np.linspace(x, x + w, 30) for up in (-4, 4)]])
+        solid = np.vstack([solid, np.column_stack([x + w * ACROSS, y + UP])])
     return found
 
 
+# What a label covers, in its lengths across and px from its middle.
+ACROSS, UP = np.repeat(np.linspace(0, 1, 30), 2), np.tile([-4.0, 4.0], 30)
 # Where a label may stand beside a place: right, left, below and above, ever farther away.
 AWAY = np.repeat([0.0, 6.0, 14.0, 26.0, 40.0], 8)
 SHARES = np.tile([0, 1, 0.5, 0.1, 0.9, 0.5, 0.1, 0.9], 5)  # of the label that lies left of the place
@@ -216,12 +210,13 @@ def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float
 
 
 def along(points: np.ndarray) -> np.ndarray:
-    """The line as dots 3 px apart."""
-    parts = [
-        np.linspace(a, b, max(2, int(np.hypot(*(b - a)) / 3)))
-        for a, b in zip(points, points[1:], strict=False)
-    ]
-    return np.vstack([points, *parts])
+    """The line as dots 3 px apart, in its order."""
+    if len(points) < 2:
+        return points
+    steps = np.diff(points, axis=0)
+    count = (np.hypot(steps[:, 0], steps[:, 1]) / 3).astype(int).clip(2)
+    share = (np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)) / np.repeat(count - 1, count)
+    return np.repeat(points[:-1], count, axis=0) + share[:, None] * np.repeat(steps, count, axis=0)
 
 
 def depth_series(rows: list[dict]) -> dict[str, list[dict]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from macros import chart_layout
-from macros.chart_kit import DOT, FONT_PX, NARROW, having, hollow, layer, log, place, records, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, NARROW, having, hollow, layer, log, place, spec, told, words
 from macros.chart_svg import COLOURS
 
 MOST_NAMES = 6  # labels beside dots; more would hide each other
@@ -58,45 +57,44 @@ def _framed(layers: list, key: list[tuple[str, str]], unit: str, width: int, hei
     return spec([*layers, *texts], width - LEFT - RIGHT, height, padding)
 
 
-def scatter(rows: pd.DataFrame, width: int) -> dict:
+def scatter(rows: list[dict], width: int) -> dict:
     """Measured against predicted rate; rows as `charts.predicted_scatter`."""
-    values = records(rows)
-    seen = np.array([(v["predicted_tok_s"], v["measured_tok_s"]) for v in values], dtype=float)
+    seen = np.array([(v["predicted_tok_s"], v["measured_tok_s"]) for v in rows], dtype=float)
     ends = [float(seen.min() / 1.3), float(seen.max() * 1.3)]
     plot = width - LEFT - RIGHT
     x, y = _x("predicted_tok_s", ends, "predicted, chip never seen [tok/s]"), _y("measured_tok_s", ends)
-    low, high = (float(np.median([v[name] / v["predicted_tok_s"] for v in values])) for name in ("low80_tok_s", "high80_tok_s"))
+    low, high = (float(np.median([v[name] / v["predicted_tok_s"] for v in rows])) for name in ("low80_tok_s", "high80_tok_s"))
     layers = _agreement(ends, low, high)
     shown = told(chip="chip", model="model", quant="format", test="test", predicted_tok_s="predicted [tok/s]|,.1f",
                  low80_tok_s="interval from|,.1f", high80_tok_s="interval to|,.1f", measured_tok_s="measured [tok/s]|,.1f")  # fmt: skip
     for inside, kind, mark in ((True, "circle", {"opacity": 0.45, "size": 26, "color": RUST}),
                                (False, "point", {"opacity": 1, "size": 34, "stroke": RUST, "fill": COLOURS["paper"], "strokeWidth": 1.5})):  # fmt: skip
-        if dots := [v for v in values if v["inside"] == inside]:
+        if dots := [v for v in rows if v["inside"] == inside]:
             layers.append(layer(kind, dots, mark, x=x, y=y, tooltip=shown))
     height = min(plot, 420)
-    named = [i for i, v in enumerate(values) if v["number"]]
+    named = [i for i, v in enumerate(rows) if v["number"]]
     everywhere = np.column_stack([chart_layout.on_log(seen[:, 0], ends, plot), height - chart_layout.on_log(seen[:, 1], ends, height)])
     places = everywhere[named]
-    texts = [values[i]["number"] for i in named]
+    texts = [rows[i]["number"] for i in named]
     found = chart_layout.beside([at[None] for at in places], texts, [chart_layout.boxed(everywhere, 0, 3)], plot, height, FONT_PX)
     for i, (left, middle), at in zip(named, found, places, strict=True):  # each at its dot, so that it moves with it
         beside = {"dx": round(left - float(at[0]), 1), "dy": round(middle - float(at[1]), 1)}
         style = {"color": COLOURS["text"], "align": "left", "baseline": "middle", "fontSize": FONT_PX, **beside}
-        layers.append(layer("text", [values[i]], style, x=x, y=y, text={"field": "number", "type": "nominal"}))
+        layers.append(layer("text", [rows[i]], style, x=x, y=y, text={"field": "number", "type": "nominal"}))
     key = [("measured", "● in its interval"), ("measured", "○ outside"), ("predicted", "— predicted = measured"), ("predicted", "■ 80\u202f% interval, median")]
     return _framed(layers, key, "measured [tok/s]", width, height)
 
 
-def inked(rows: pd.DataFrame, width: int) -> dict:
+def inked(rows: list[dict], width: int) -> dict:
     """Measured against inked rates; rows as `charts.inked_scatter`."""
-    values = [{**r, "at": (r["predicted_low"] * r["predicted_high"]) ** 0.5 if r["predicted"] is None else r["predicted"]} for r in records(rows)]
+    values = [{**r, "at": (r["predicted_low"] * r["predicted_high"]) ** 0.5 if r["predicted"] is None else r["predicted"]} for r in rows]
     seen = [v for r in values for v in (r["at"], r["predicted_low"], r["predicted_high"], r["measured"] - (r["sigma"] or 0), r["measured"] + (r["sigma"] or 0)) if v is not None and v > 0]
     ends = [min(seen) / 1.7, max(seen) * 1.7]
     values = _bar(values, ends[0])
     plot = width - LEFT - RIGHT
     height = min(plot, 360)
     x, y, scale = _x("at", ends, "inked [tok/s]"), _y("measured", ends), log(*ends)
-    tolerance = float(rows["tolerance"].iloc[0])
+    tolerance = rows[0]["tolerance"]
     spans = having(values, "predicted_low")
     shown = told(quantity="quantity", as_written="as inked", measured="measured [tok/s]|,.2f", sigma="σ [tok/s]|,.2f", verdict="verdict")
     layers = [
@@ -118,15 +116,14 @@ def inked(rows: pd.DataFrame, width: int) -> dict:
     return _framed(layers, key, "measured [tok/s]", width, height)
 
 
-def roofline(rows: pd.DataFrame, width: int) -> dict:
+def roofline(rows: list[dict], width: int) -> dict:
     """Both roofs, and what prefill and decode reached under them; rows as `charts.roofline`."""
-    values = records(rows)
-    peak_flops_s = values[0]["peak_flops_s"]
-    rates = [v["measured_flops_s"] for v in values]
+    peak_flops_s = rows[0]["peak_flops_s"]
+    rates = [r["measured_flops_s"] for r in rows]
     scale, unit = (1e12, "TFLOP/s") if max([*rates, peak_flops_s or 0]) >= 1e12 else (1e9, "GFLOP/s")
-    bandwidth, peak = values[0]["bandwidth_bytes_s"] / 1e9, peak_flops_s and peak_flops_s / scale
+    bandwidth, peak = rows[0]["bandwidth_bytes_s"] / 1e9, peak_flops_s and peak_flops_s / scale
     slant = bandwidth * 1e9 / scale  # [unit a FLOP/B]
-    values = [{**v, **{name: v[f"{name}_flops_s"] and v[f"{name}_flops_s"] / scale for name in ("measured", "sigma", "predicted", "predicted_low", "predicted_high")}} for v in values]
+    values = [{**v, **{name: v[f"{name}_flops_s"] and v[f"{name}_flops_s"] / scale for name in ("measured", "sigma", "predicted", "predicted_low", "predicted_high")}} for v in rows]
     reached = [v[name] for v in values for name in ("measured", "predicted", "predicted_low", "predicted_high") if v[name] is not None]
     ridge = peak and peak / slant  # None where no compute roof is known
     at = [*(v["flops_per_byte"] for v in values), *([ridge] if ridge else [])]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import pandas as pd
 
 from macros import chart_layout
-from macros.chart_kit import DOT, FONT_PX, HOLLOW, NARROW, having, layer, linear, log, place, records, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, HOLLOW, NARROW, having, layer, linear, log, place, spec, told, words
 from macros.chart_svg import COLOURS
 
 STEP_PX = 48  # one row
@@ -17,9 +16,9 @@ ACROSS = {"y": place("top", scale=None), "y2": "bottom"}  # a line as high as a 
 Marks = Callable[..., dict]  # (kind, column, style, **channels) -> a layer of the rows that have the column, placed along x by it
 
 
-def ratios(rows: pd.DataFrame, width: int, log_axis: bool) -> dict:
+def ratios(rows: list[dict], width: int, log_axis: bool) -> dict:
     """Measurement over prediction; rows as `charts.predicted_measured`."""
-    values = chart_layout.ratio_rows(records(rows))
+    values = chart_layout.ratio_rows(rows)
     ends, ticks = chart_layout.ratio_axis(values, log_axis)
     x = {"scale": log(*ends) if log_axis else linear(*ends), "axis": {"values": ticks, "title": "measured ÷ predicted", "format": ",.2~f"}}
     said = ["not measured" if v["ratio"] is None else f"× {v['ratio']:.2f}" for v in values]
@@ -38,10 +37,10 @@ def ratios(rows: pd.DataFrame, width: int, log_axis: bool) -> dict:
     return stacked([v["quantity"] for v in values], said, values, width, x, layers, RATIO_KEY)
 
 
-def bars(rows: pd.DataFrame, width: int) -> dict:
+def bars(rows: list[dict], width: int) -> dict:
     """Bandwidth pulled against the roof; rows as `charts.backend_bars`."""
     short = width <= NARROW  # the labels need the room; the axis has the GB/s
-    values = [{"roof": r["roof_gb_s"], "got": r["achieved_gb_s"], "zero": 0.0, "label": r["label"]} for r in records(rows)]
+    values = [{"roof": r["roof_gb_s"], "got": r["achieved_gb_s"], "zero": 0.0, "label": r["label"]} for r in rows]
     said = ["not measured" if v["got"] is None else chart_layout.of_roof(v["got"], v["roof"], short) for v in values]
     ticks = chart_layout.ticks_from_zero(max(n for v in values for n in (v["roof"], v["got"]) if n is not None))
     x = {"scale": linear(0, ticks[-1]), "axis": {"values": ticks, "title": "GB/s"}}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pandas as pd
 
 from macros import chart_layout
-from macros.chart_kit import DOT, linear, log, records, told
+from macros.chart_kit import DOT, linear, log, told
 from macros.chart_rows import ACROSS, Marks, stacked
 from macros.chart_svg import COLOURS
 
@@ -18,22 +17,20 @@ def _known(values: list[dict], *fields: str) -> list[float]:
     return [v[f] for v in values for f in fields if v[f] is not None]
 
 
-def shares(rows: pd.DataFrame, width: int) -> dict:
+def shares(rows: list[dict], width: int) -> dict:
     """Share of the memory roof by format; rows as `charts.format_shares`."""
-    values = records(rows)
-    ends = max(1.0, *_known(values, "high", "own")) * 1.05
+    ends = max(1.0, *_known(rows, "high", "own")) * 1.05
     ticks = [t for t in chart_layout.ticks_from_zero(ends) if t <= ends]
     x = {"scale": linear(0, ends), "axis": {"values": ticks, "title": "share of the memory roof", "format": ".0%"}}
-    return _spread(values, width, x, ROOF, lambda m: f"{100 * m:.0f}\u202f%", [("measured", "● this machine"), ("measured", "■ public rows"), ("muted", "¦ roof")])
+    return _spread(rows, width, x, ROOF, lambda m: f"{100 * m:.0f}\u202f%", [("measured", "● this machine"), ("measured", "■ public rows"), ("muted", "¦ roof")])
 
 
-def residuals(rows: pd.DataFrame, width: int) -> dict:
+def residuals(rows: list[dict], width: int) -> dict:
     """Measured over predicted by class; rows as `charts.residual_spread`."""
-    values = records(rows)
-    seen = _known(values, "low", "high")
+    seen = _known(rows, "low", "high")
     ends = [min(*seen, 0.9) / 1.1, max(*seen, 1.1) * 1.1]
     axis = {"values": [t for t in chart_layout.LOG_TICKS if ends[0] <= t <= ends[1]], "title": "measured ÷ predicted", "format": ",.2~f"}
-    return _spread(values, width, {"scale": log(*ends), "axis": axis}, INK, lambda m: f"× {m:.2f}", [("measured", "■ measured"), ("predicted", "¦ predicted = 1")])
+    return _spread(rows, width, {"scale": log(*ends), "axis": axis}, INK, lambda m: f"× {m:.2f}", [("measured", "■ measured"), ("predicted", "¦ predicted = 1")])
 
 
 def _spread(values: list[dict], width: int, x: dict, one: str, middle: Callable[[float], str], key: list[tuple[str, str]]) -> dict:
@@ -64,9 +61,9 @@ def _around(value: float | None, sigma: float | None) -> dict:
     return {"from": None, "to": None} if value is None else {"from": value - (sigma or 0), "to": value + (sigma or 0)}
 
 
-def backends(rows: pd.DataFrame, width: int) -> dict:
+def backends(rows: list[dict], width: int) -> dict:
     """CPU over GPU beside the words inked for it; rows as `charts.backend_ratios`."""
-    values = [{**v, **_around(v["measured"], v["sigma"]), "one": 1.0} for v in records(rows)]
+    values = [{**v, **_around(v["measured"], v["sigma"]), "one": 1.0} for v in rows]
     ticks = chart_layout.ticks_from_zero(max(1.0, *_known(values, "to", "high")))
     values = [{**v, "until": ticks[-1] if v["high"] is None else min(v["high"], ticks[-1])} for v in values]  # words without an end: to the axis' end
     x = {"scale": linear(0, ticks[-1]), "axis": {"values": ticks, "title": "CPU ÷ GPU", "format": ",.2~f"}}

@@ -1,18 +1,18 @@
 """Charts: rows in, Vega-Lite out, then one inline SVG that follows the page's colours.
 
-The only module that knows vl_convert. Each chart is laid out twice, for the column and
-for a phone: one drawing scaled to both has tiny or huge text. The phone's spec travels
-in the first one's usermeta.
+The only module that knows vl_convert, and loads it only for pixels and for what Explore runs.
+Each chart is laid out twice, for the column and for a phone: one drawing scaled to both has
+tiny or huge text. The phone's spec travels in the first one's usermeta.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import cache
 from html import escape
 
 import pandas as pd
-import vl_convert
 
 from macros import chart_depth, chart_draw, chart_growth, chart_log, chart_rows, chart_spread, fonts
 from macros.chart_kit import CONFIG, SCHEMA, both
@@ -30,12 +30,12 @@ def decode_depth(rows: pd.DataFrame, size: tuple[int, int] | None = None) -> dic
         size: of one drawing, for a picture: its width and the plot's height [px];
             without it, one for the column and one for a phone
     """
-    return both(lambda *size: chart_depth.depth(rows, "memory roof", *size), size)
+    return both(rows, lambda values, *size: chart_depth.depth(values, "memory roof", *size), size)
 
 
 def prefill_depth(rows: pd.DataFrame, size: tuple[int, int] | None = None) -> dict:
     """Prefill rate against context depth, with its compute roof [tok/s]; rows and size as decode_depth."""
-    return both(lambda *size: chart_depth.depth(rows, "compute roof", *size), size)
+    return both(rows, lambda values, *size: chart_depth.depth(values, "compute roof", *size), size)
 
 
 def predicted_measured(rows: pd.DataFrame, *, log: bool = False) -> dict:
@@ -47,7 +47,7 @@ def predicted_measured(rows: pd.DataFrame, *, log: bool = False) -> dict:
             value is divided by its middle
         log: ratios on a log axis, for misses of several times
     """
-    return both(lambda width: chart_rows.ratios(rows, width, log))
+    return both(rows, lambda values, width: chart_rows.ratios(values, width, log))
 
 
 def backend_bars(rows: pd.DataFrame, size: tuple[int, int] | None = None) -> dict:
@@ -56,7 +56,7 @@ def backend_bars(rows: pd.DataFrame, size: tuple[int, int] | None = None) -> dic
     Args:
         size: as decode_depth; a row has its own height, so only the width counts
     """
-    return both(lambda width, *_: chart_rows.bars(rows, width), size)
+    return both(rows, lambda values, width, *_: chart_rows.bars(values, width), size)
 
 
 def predicted_scatter(rows: pd.DataFrame) -> dict:
@@ -66,7 +66,7 @@ def predicted_scatter(rows: pd.DataFrame) -> dict:
         rows: chip, model, quant, test, predicted_tok_s, low80_tok_s, high80_tok_s, measured_tok_s,
             inside (in its interval), number ("" or the mark beside the dot)
     """
-    return both(lambda width: chart_log.scatter(rows, width), zoom=True)
+    return both(rows, chart_log.scatter, zoom=True)
 
 
 def inked_scatter(rows: pd.DataFrame) -> dict:
@@ -76,7 +76,7 @@ def inked_scatter(rows: pd.DataFrame) -> dict:
         rows: label, quantity, as_written, predicted or predicted_low and predicted_high, measured, sigma, verdict,
             tolerance (the band's half width, fraction)
     """
-    return both(lambda width: chart_log.inked(rows, width))
+    return both(rows, chart_log.inked)
 
 
 def roofline(rows: pd.DataFrame) -> dict:
@@ -86,7 +86,7 @@ def roofline(rows: pd.DataFrame) -> dict:
         rows: label, flops_per_byte, measured_flops_s, sigma_flops_s, predicted_flops_s, predicted_low_flops_s,
             predicted_high_flops_s (NaN where nothing was inked), bandwidth_bytes_s, peak_flops_s (one value; NaN: not known)
     """
-    return both(lambda width: chart_log.roofline(rows, width))
+    return both(rows, chart_log.roofline)
 
 
 def format_shares(rows: pd.DataFrame) -> dict:
@@ -95,12 +95,12 @@ def format_shares(rows: pd.DataFrame) -> dict:
     Args:
         rows: label, n, low, q1, median, q3, high (10th, 25th, 50th, 75th, 90th percentile), own, own_sigma
     """
-    return both(lambda width: chart_spread.shares(rows, width))
+    return both(rows, chart_spread.shares)
 
 
 def residual_spread(rows: pd.DataFrame) -> dict:
     """Measured over predicted by class on a log axis [1]; rows: label, n, low, q1, median, q3, high."""
-    return both(lambda width: chart_spread.residuals(rows, width))
+    return both(rows, chart_spread.residuals)
 
 
 def backend_ratios(rows: pd.DataFrame) -> dict:
@@ -109,7 +109,7 @@ def backend_ratios(rows: pd.DataFrame) -> dict:
     Args:
         rows: quantity, as_written, low, high (what the words allow), measured, sigma, verdict
     """
-    return both(lambda width: chart_spread.backends(rows, width))
+    return both(rows, chart_spread.backends)
 
 
 def growth(rows: pd.DataFrame) -> dict:
@@ -118,7 +118,7 @@ def growth(rows: pd.DataFrame) -> dict:
     Args:
         rows: what, machines, wall_s
     """
-    return both(lambda width: chart_growth.growth(rows, width))
+    return both(rows, chart_growth.growth)
 
 
 def to_svg(spec: dict, label: str) -> str:
@@ -143,18 +143,29 @@ def standing(spec: dict) -> str:
 def published(spec: dict, label: str) -> str:
     """The spec as others may use it: JSON with its description; what may be zoomed says how."""
     meta = spec["usermeta"]
-    drawings = [{k: v for k, v in part.items() if k != "usermeta"} | {"description": label} for part in (spec, meta["narrow"])]
+    drawings = [_named({k: v for k, v in part.items() if k != "usermeta"} | {"description": label}) for part in (spec, meta["narrow"])]
     if meta["zoom"]:
         # A plain wheel scrolls the page.
         select = {"type": "interval", "zoom": "wheel![event.ctrlKey]"}
         for part in drawings:
             part["layer"] = [{**part["layer"][0], "params": [{"name": "view", "select": select, "bind": "scales"}]}, *part["layer"][1:]]
     wide, narrow = drawings
-    return json.dumps(wide | {"usermeta": {"narrow": narrow, "zoom": meta["zoom"]}}, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(wide | {"usermeta": {"narrow": narrow, "zoom": meta["zoom"]}}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _named(spec: dict) -> dict:
+    """A spec in which rows that several layers draw are written once."""
+    lists = [layer["data"]["values"] for layer in spec["layer"]]
+    uses = Counter(map(id, lists))
+    names = {key: f"rows{i}" for i, key in enumerate((key for key, n in uses.items() if n > 1), 1)}
+    layers = [layer | {"data": {"name": names[id(rows)]}} if id(rows) in names else layer for layer, rows in zip(spec["layer"], lists, strict=True)]
+    return spec | {"layer": layers, "datasets": {names[id(rows)]: rows for rows in lists if id(rows) in names}}
 
 
 def bundle() -> str:
-    """Vega, Vega-Lite and vega-embed as one script, the very ones that draw the static charts."""
+    """Vega, Vega-Lite and vega-embed as one script, of the version whose specs these are."""
+    import vl_convert
+
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_version())
 
 
@@ -164,6 +175,8 @@ def _version() -> str:
 
 def to_png(svg: str) -> bytes:
     """An SVG's pixels, one for each of its units, in Inter and the faces of pictures."""
+    import vl_convert
+
     _register_fonts()
     vl_convert.register_font_directory(str(fonts.PICTURE_FACES))
     return vl_convert.svg_to_png(svg)
@@ -171,7 +184,9 @@ def to_png(svg: str) -> bytes:
 
 @cache
 def _register_fonts() -> None:
-    # Text is measured with the face the reader will see.
+    import vl_convert
+
+    # Text is set in the face the reader will see.
     vl_convert.register_font_directory(str(fonts.package_dir("fontpkg_inter") / "files"))
 
 

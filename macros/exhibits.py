@@ -11,7 +11,7 @@ import math
 import pandas as pd
 from markupsafe import Markup, escape
 
-from macros import anchors, chart_cache, chart_svg, compare, guard, labdata, notes, rows, seals, tables
+from macros import anchors, chart_svg, charts, compare, guard, labdata, notes, rows, seals, tables
 from macros.compare import Score
 from macros.latency import Latency
 from macros.inked import InkedText, inked_value
@@ -58,12 +58,13 @@ def _table(book: Book, id: str, columns: list[Column], cells: list[dict], found:
 
 
 def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
-    drawn = chart_cache.draw(kind, frame, id, label)
-    spec = _keep(book, f"{id}.vl.json", drawn.spec)
+    drawn = getattr(charts, kind)(frame)
+    published = charts.published(drawn, label)
+    spec = _keep(book, f"{id}.vl.json", published)
     # The same as a script in the page's colours: opened from a folder, a page may not fetch.
     name = spec.rpartition("/")[2].removesuffix(".vl.json")
-    _keep(book, f"{id}.vl.js", f"(window.inklabCharts??={{}})[{json.dumps(name)}]={chart_svg.in_variables(drawn.spec)};")
-    return tables.figure(id, book.number("figure"), drawn.svg, caption, publish(book, id, frame), spec)
+    _keep(book, f"{id}.vl.js", f"(window.inklabCharts??={{}})[{json.dumps(name)}]={chart_svg.in_variables(published)};")
+    return tables.figure(id, book.number("figure"), charts.to_svg(drawn, label), caption, publish(book, id, frame), spec)
 
 
 def _cell(value: Value | InkedText) -> Markup:

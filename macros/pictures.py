@@ -172,6 +172,6 @@ def _chart(chart: Chart, left: float, top: float, width: float, height: float) -
     for _ in range(3):  # what stands around the plot, its key too, is known once it is laid out
         spec = layout(chart.rows, size=(round(width / CHART_SCALE), max(LEAST_PLOT, round(plot))))
         plot = room - spec["padding"]["top"] - spec["padding"]["bottom"]
-    drawing = charts.drawn(spec)
+    drawing = charts.standing(spec)
     box = f'x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" preserveAspectRatio="xMidYMin meet"'
     return re.sub(r'^<svg([^>]*?) width="[^"]*" height="[^"]*"', lambda m: f"<svg{m[1]} {box}", drawing, count=1)
