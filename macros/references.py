@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -109,9 +110,11 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
                 file.table()
         except ValueError as error:
             found.append(f"labdata/gguf_files.yml: {file.id}: {error}")
+    from_logs = {name for name, model in lab.models.items() if model.shape is None}
+
     def predicted(shown: str, where: str, predictions: list) -> None:
-        ids = [p.id for p in predictions]
-        found.extend(f"{shown}: {where}: id given twice; got {i!r}" for i in sorted(set(ids)) if ids.count(i) > 1)
+        ids = Counter(p.id for p in predictions)
+        found.extend(f"{shown}: {where}: id given twice; got {i!r}" for i, times in sorted(ids.items()) if times > 1)
         for i, p in enumerate(predictions):
             wanted = "ratio" if p.over or p.slower else "bytes" if p.of.test == "file_size" else "tok_s"
             if units.dimension(p.unit) != wanted:
@@ -119,7 +122,7 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             for target in p.targets:
                 end = "of" if target is p.of else "over" if target is p.over else "slower"
                 known(shown, f"{where}.{i}.{end}.model", target.model, lab.models)
-                if target.model in lab.models and lab.models[target.model].shape is None:
+                if target.model in from_logs:
                     found.append(f"{shown}: {where}.{i}.{end}.model: known from a log alone, nothing can be predicted about it; got {target.model!r}")
 
     dry: dict[str, Any] = {}
