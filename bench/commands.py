@@ -14,7 +14,7 @@ from pathlib import Path
 from bench import host as hosts
 from bench import options as opts
 from bench import build, chat, instruments, llama_bench, overhead, parity, prepare, probe, session
-from bench.engine import Job
+from bench.engine import Engine, Job
 from bench.options import OptionError, Options
 from macros import compare, labdata, rows
 from macros.cards import Model
@@ -172,7 +172,9 @@ def run_ttft(say: Callable[[str], None], on_progress, env: Mapping[str, str] = o
     options = opts.read({}, env, shapes=prepare.shapes(lab))
     lengths = whole_numbers(env, "LENGTHS", LENGTHS, 1, 1_000_000)
     with session.only_one(session.lock_folder()):
-        instrument, host = instruments.in_process(), hosts.collect()
+        host = hosts.collect()
+        with Engine() as own:  # asked only: the prompts are timed in another child
+            instrument = instruments.in_process(own)
         file, card = one_model(lab, options, on_progress)
         machine = prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, instrument.gpu and options.ngl != 0, say, options.chip)
         threads = options.threads or hosts.default_threads(host)

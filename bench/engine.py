@@ -1,21 +1,24 @@
 """The in-process instrument: llama-bench's protocol over llama-cpp-python's low-level API.
 
-One child process a test (`python -m bench.engine`), so that a crash inside llama.cpp costs
-that test and nothing else. The child reads one Job (a JSON line on stdin) and writes events
-(JSON lines on stdout):
+It runs in a child process (`python -m bench.engine`), so that a crash inside llama.cpp costs the test
+under way and nothing else. Like llama-bench, the child keeps a model for the tests that share it. It reads
+Jobs (JSON lines on stdin) and writes events (JSON lines on stdout):
 
-    {"event": "loaded", ...facts}                                  once, see `bench.llama`
+    {"event": "ready", ...}                                        once, see `bench.llama.installed`
+    {"event": "loaded", ...facts}                                  once a job, see `bench.llama`
     {"event": "progress", "done_tokens": n, "total_tokens": m}     never inside the clock
     {"event": "sample", "ns": n}                                   one a repetition
-    {"event": "done"} or {"event": "error", "reason": "..."}
+    {"event": "done"}, and the next job; or {"event": "error", "reason": "..."}, and it ends
 
 Source: llama.cpp tools/llama-bench/llama-bench.cpp.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -23,9 +26,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ctypes
+
+    from bench.llama import Weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,83 +68,128 @@ class EngineFailed(Exception):
     """The test ended without all its samples; the message is one line."""
 
 
-def installed() -> dict:
-    """What the installed engine is and whether it sees a GPU, asked in a child process: python, build, system, gpu.
+class Engine:
+    """The child process and what is asked of it: started when first needed, and anew after one that died.
 
-    Raises:
-        EngineFailed: it is not installed or does not load.
-    """
-    code = ("import json, llama_cpp as l; l.llama_backend_init(); print(json.dumps({'python': l.__version__, "
-            "'build': l.llama_version().decode(), 'system': l.llama_print_system_info().decode(), 'gpu': bool(l.llama_supports_gpu_offload())}))")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise EngineFailed((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def run(
-    job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None,
-    env: Mapping[str, str] | None = None, module: str = "bench.engine",
-) -> Outcome:  # fmt: skip
-    """Run one test in a child process, which ends when this call or this process does.
+    It ends with `close`, with this process however that ends, and with any test that does not end well.
 
     Args:
         env: variables to set for it
         module: the child's; see `serve`
-
-    Raises:
-        EngineFailed: the child crashed, was killed, overran, or llama.cpp refused.
     """
-    job = replace(job, model_path=os.path.abspath(job.model_path))
-    samples_ns: list[int] = []
-    facts: dict[str, object] = {}
-    reason = ""
-    finished = False
-    overran = threading.Event()
-    with (
-        tempfile.TemporaryFile() as stderr,
-        subprocess.Popen(
-            [sys.executable, "-m", module],
-            cwd=Path(__file__).resolve().parents[1],
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-        ) as child,
-    ):
+
+    def __init__(self, env: Mapping[str, str] | None = None, module: str = "bench.engine") -> None:
+        self._env, self._module = dict(env or {}), module
+        self._child: subprocess.Popen | None = None
+        self._stderr: IO[bytes] | None = None
+        self._heard = 0  # bytes of stderr from before the test under way
+        self._installed: dict = {}
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the child, which loads the library meanwhile; nothing if it runs."""
+        if self._child is not None and self._child.poll() is None:
+            return
+        self.close()
+        self._stderr, self._heard = tempfile.TemporaryFile(), 0
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", self._module], cwd=Path(__file__).resolve().parents[1], env={**os.environ, **self._env},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr)  # fmt: skip
+
+    def close(self) -> None:
+        """End the child, and free all it holds."""
+        child, self._child, self._installed = self._child, None, {}
+        if child is None:
+            return
+        child.kill()
+        child.wait()
+        for pipe in (child.stdin, child.stdout, self._stderr):
+            pipe.close()
+
+    def installed(self) -> dict:
+        """What the installed library is and whether it sees a GPU: python, build, system, gpu.
+
+        Raises:
+            EngineFailed: it is not installed or does not load.
+        """
+        self.start()
+        if not self._installed:
+            event = next(self._events(), {})
+            if event.pop("event", "") != "ready":
+                reason = event.get("reason") or self._why()
+                self.close()
+                raise EngineFailed(reason)
+            self._installed = event
+        return self._installed
+
+    def run(self, job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None) -> Outcome:
+        """Run one test.
+
+        Raises:
+            EngineFailed: the child crashed, was killed, overran, or llama.cpp refused.
+        """
+        job = replace(job, model_path=os.path.abspath(job.model_path))
+        self.start()  # one that died between two tests is neither's fault
+        self._heard = os.fstat(self._stderr.fileno()).st_size
+        child, samples_ns, facts, reason, well = self._child, [], {}, "", False
+        overran = threading.Event()
         timer = threading.Timer(timeout_s or 0, lambda: (overran.set(), child.kill()))
         try:
             if timeout_s is not None:
                 timer.start()
-            try:
+            with contextlib.suppress(BrokenPipeError):  # it died at once; its exit code says more
                 # stdin stays open: its end tells the child that we are gone.
                 os.write(child.stdin.fileno(), json.dumps(asdict(job)).encode() + b"\n")
-            except BrokenPipeError:
-                pass  # it died at once; its exit code says more
-            for line in child.stdout:
-                event = json.loads(line)
+            for event in self._events():
                 kind = event.pop("event")
+                if kind == "ready":
+                    self._installed = event
+                    continue
                 if kind == "loaded":
                     facts = event
                 elif kind == "sample":
                     samples_ns.append(event["ns"])
                 elif kind == "error":
                     reason = event["reason"]
-                elif kind == "done":
-                    finished = True
                 if on_event is not None:
                     on_event({"event": kind, **event})
-            code = child.wait()
+                if kind == "done":
+                    well = True
+                    return Outcome(samples_ns, facts)
+            if not reason and not overran.is_set():
+                reason = self._why()
+            raise EngineFailed(f"took longer than {timeout_s:g} s" if overran.is_set() else reason)
         finally:
             timer.cancel()
-            child.kill()  # Ctrl-C or a failing on_event; nothing if it ended
-        stderr.seek(0)
-        said = stderr.read().decode(errors="replace")
-    if finished:
-        return Outcome(samples_ns, facts)
-    if overran.is_set():
-        raise EngineFailed(f"took longer than {timeout_s:g} s")
-    raise EngineFailed(reason or why(code, said))
+            if not well:
+                self.close()  # also after Ctrl-C or a failing on_event
+
+    def _events(self) -> Iterator[dict]:
+        for line in self._child.stdout:
+            yield json.loads(line)
+
+    def _why(self) -> str:
+        code = self._child.wait()
+        self._stderr.seek(self._heard)
+        return why(code, self._stderr.read().decode(errors="replace"))
+
+
+def run(
+    job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None,
+    env: Mapping[str, str] | None = None, module: str = "bench.engine",
+) -> Outcome:  # fmt: skip
+    """Run one test in a child process of its own; see `Engine`.
+
+    Raises:
+        EngineFailed: the child crashed, was killed, overran, or llama.cpp refused.
+    """
+    with Engine(env, module) as engine:
+        return engine.run(job, on_event, timeout_s)
 
 
 def why(code: int, stderr: str) -> str:
@@ -150,65 +204,92 @@ def why(code: int, stderr: str) -> str:
     return f"ended with exit code {code}; last words: {last}"
 
 
-def _measure(job: Job, emit: Callable[..., None]) -> None:
-    """The protocol: warm up, then `reps` times depth, clock, prefill and decode."""
-    from bench.llama import Llama  # needs llama_cpp, which the parent does without
+class Protocol:
+    """The protocol: warm up, then `reps` times depth, clock, prefill and decode; in the child.
 
-    llama = Llama(job)
-    emit("loaded", **llama.facts())
-    total = job.depth + (job.reps + 1) * job.n_prompt + job.reps * job.n_gen + bool(job.n_gen)
-    done = 0
+    As in llama-bench, a model stays for the next test of it, and the state at a depth for the next
+    repetition at it, also of the next test. A context is each test's own.
+    """
 
-    def advance(n_tokens: int) -> None:
-        nonlocal done
-        done += n_tokens
-        emit("progress", done_tokens=done, total_tokens=max(done, total))
+    def __init__(self) -> None:
+        self._weights: Weights | None = None
+        self._state: ctypes.Array | None = None
+        self._filled: Job | None = None  # what the state is of
 
-    llama.clear()
-    llama.prefill(llama.chunks(llama.tokens(job.n_prompt)))
-    llama.decode(llama.tokens(min(job.n_gen, 1)))
-    advance(job.n_prompt + min(job.n_gen, 1))
-    state = None
-    for _ in range(job.reps):
+    def __call__(self, job: Job, emit: Callable[..., None]) -> None:
+        from bench.llama import Llama, Weights  # needs llama_cpp, which the parent does without
+
+        if self._weights is not None and not self._weights.fit(job):
+            self._forget()
+            self._weights.close()  # before the next one's memory is asked for
+            self._weights = None
+        filled = replace(job, n_prompt=0, n_gen=0, n_threads=0, reps=0)
+        if filled != self._filled:
+            self._forget()
+        self._weights = self._weights or Weights(job)
+        llama = Llama(job, self._weights)
+        emit("loaded", **llama.facts())
+        depth = job.depth if self._state is None else 0
+        total = depth + (job.reps + 1) * job.n_prompt + job.reps * job.n_gen + bool(job.n_gen)
+        done = 0
+
+        def advance(n_tokens: int) -> None:
+            nonlocal done
+            done += n_tokens
+            emit("progress", done_tokens=done, total_tokens=max(done, total))
+
         llama.clear()
-        if job.depth and not llama.restore(state):
-            llama.prefill(llama.chunks(llama.tokens(job.depth)), advance)
-            state = llama.save()
-        prompt, generated = llama.chunks(llama.tokens(job.n_prompt)), llama.tokens(job.n_gen)
-        start_ns = time.perf_counter_ns()
-        if prompt:
-            llama.prefill(prompt)
-        if generated:
-            llama.decode(generated)
-        emit("sample", ns=time.perf_counter_ns() - start_ns)
-        advance(job.n_prompt + job.n_gen)
+        llama.prefill(llama.chunks(llama.tokens(job.n_prompt)))
+        llama.decode(llama.tokens(min(job.n_gen, 1)))
+        advance(job.n_prompt + min(job.n_gen, 1))
+        for _ in range(job.reps):
+            llama.clear()
+            if job.depth and not llama.restore(self._state):
+                self._forget()
+                llama.prefill(llama.chunks(llama.tokens(job.depth)), advance)
+                self._state, self._filled = llama.save(), filled
+            prompt, generated = llama.chunks(llama.tokens(job.n_prompt)), llama.tokens(job.n_gen)
+            start_ns = time.perf_counter_ns()
+            if prompt:
+                llama.prefill(prompt)
+            if generated:
+                llama.decode(generated)
+            emit("sample", ns=time.perf_counter_ns() - start_ns)
+            advance(job.n_prompt + job.n_gen)
+        llama.close()
+
+    def _forget(self) -> None:
+        self._state = self._filled = None
 
 
 def serve(kind: type[Job], measure: Callable[[Job, Callable[..., None]], None]) -> None:
-    """The child: one job from stdin, events to stdout, exit code 0 when `measure` is done."""
+    """The child: jobs from stdin one after the other, events to stdout, until stdin ends or `measure` fails."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever llama.cpp prints goes to stderr
+    jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def emit(event: str, **values: object) -> None:
         out.write(json.dumps({"event": event, **values}) + "\n")
         out.flush()
 
-    def end_with_parent() -> None:
-        os.read(0, 1)  # returns when the parent closes the pipe or dies
-        os._exit(1)
+    def listen() -> None:
+        for line in open(0, "rb", closefd=False):
+            jobs.put(line)
+        os._exit(1)  # the parent has closed the pipe, or died: no teardown, also in the middle of a test
 
-    job = kind(**json.loads(open(0, closefd=False).readline()))
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    code = 1
+    threading.Thread(target=listen, daemon=True).start()
     try:
-        measure(job, emit)
-        emit("done")
-        code = 0
+        from bench.llama import installed
+
+        emit("ready", **installed())
+        while True:
+            measure(kind(**json.loads(jobs.get())), emit)
+            emit("done")
     except Exception as error:
         emit("error", reason=f"{type(error).__name__}: {error}".removeprefix("RuntimeError: "))
-    os._exit(code)  # no teardown: a crash in it must not cost the samples
+    os._exit(1)  # no teardown: a crash in it must not cost what was said
 
 
 if __name__ == "__main__":
-    serve(Job, _measure)
+    serve(Job, Protocol())

@@ -5,10 +5,12 @@ No serial number, user or host name is read. What cannot be read is None, never 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
 import subprocess
+import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -73,14 +75,30 @@ def load1_per_core() -> float | None:
         return None
 
 
-def busy_share() -> float:
-    """Share of all cores in use over half a second, while this process waits (fraction).
+def busy_share(over_s: float = 0.5) -> float:
+    """Share of all cores that others use while this process waits (fraction).
 
-    The load average would count the bench's own last test.
+    The load average would count the bench's own last test; what its own processes do meanwhile is taken off.
+
+    Args:
+        over_s: how long to wait; the kernel counts in ticks, 10 ms a core
     """
     import psutil
 
-    return round(psutil.cpu_percent(interval=0.5) / 100, 2)
+    def counters() -> tuple[float, float, float]:
+        """All cores' time, their idle time, and this process's and its children's [s]."""
+        own = sum(os.times()[:4])
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                own += sum(child.cpu_times()[:4])
+        t = psutil.cpu_times()
+        # a guest's time is in its user's already
+        return sum(t) - getattr(t, "guest", 0) - getattr(t, "guest_nice", 0), t.idle + getattr(t, "iowait", 0), own
+
+    before = counters()
+    time.sleep(over_s)
+    total, idle, own = (b - a for a, b in zip(before, counters(), strict=True))
+    return round(min(1.0, max(0.0, (total - idle - own) / total)), 2) if total > 0 else 0.0
 
 
 def nvidia() -> tuple[list[Gpu], list[str]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from bench import desk, instruments, plan, prepare
 from bench import host as hosts
+from bench.engine import Engine
 from bench.host import Host
 from bench.options import Options
 from bench.plan import PlanError, Test
@@ -100,7 +101,8 @@ def _about(lab: Lab, options: Options, say: Callable[[str], None]) -> tuple[Mach
 def _this(lab: Lab, options: Options, host: Host, say: Callable[[str], None], quiet: bool) -> tuple[Machine, bool] | None:
     """This machine and whether its GPU computes; None: MACHINE names another one (`quiet`)."""
     try:
-        instrument = instruments.choose(options.instrument, prepare.cache_dir())
+        with Engine() as own:
+            instrument = instruments.choose(options.instrument, prepare.cache_dir(), own)
         gpu = instrument.gpu and options.ngl != 0
         return prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, gpu, say, options.chip), gpu
     except PlanError:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import engine, llama_bench
-from bench.engine import EngineFailed, Job, Outcome
+from bench import llama_bench
+from bench.engine import Engine, EngineFailed, Job, Outcome
 from bench.plan import PlanError
 from macros import records
 from macros.seals import VERSION
@@ -21,29 +21,34 @@ class Instrument:
     gpu: bool  # whether it sees one
     run: Callable[[Job, Callable[[dict], None]], Outcome]
     system: str = ""  # what it says of its backends; empty: nothing
+    renew: Callable[[], None] = lambda: None  # end what it keeps from one test to the next
 
 
-def choose(name: str, cache: Path) -> Instrument:
+def choose(name: str, cache: Path, own: Engine) -> Instrument:
     """The instrument of this name.
 
     Args:
         cache: folder for a very small model to ask llama-bench with
+        own: what measures in-process
 
     Raises:
         PlanError: it is not there, or does not run.
     """
-    return installed_llama_bench(cache) if name == "llama-bench" else in_process()
+    if name != "llama-bench":
+        return in_process(own)
+    own.close()
+    return installed_llama_bench(cache)
 
 
-def in_process() -> Instrument:
+def in_process(own: Engine) -> Instrument:
     """The engine over llama-cpp-python."""
     try:
-        facts = engine.installed()
+        facts = own.installed()
     except EngineFailed as error:
         raise PlanError(f"engine: llama-cpp-python does not load ({error}); python3 bench/setup.py bench installs it") from None
     version = f"llama-cpp-python {facts['python']}, llama.cpp {facts['build']}"
     record = records.Instrument(name="inklab, in-process", version=VERSION, engine="llama.cpp", engine_version=version)
-    return Instrument(record, facts["gpu"], engine.run, facts["system"])
+    return Instrument(record, facts["gpu"], own.run, facts["system"], own.close)
 
 
 def installed_llama_bench(cache: Path) -> Instrument:

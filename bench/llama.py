@@ -1,4 +1,4 @@
-"""One llama.cpp model and context, with the few steps llama-bench's protocol needs.
+"""A llama.cpp model and its contexts, with the few steps llama-bench's protocol needs.
 
 Imported by the engine's child process only: a crash here is a crash of that child.
 """
@@ -24,27 +24,67 @@ GGML_LOG_ERROR = 4  # enum ggml_log_level
 BACKENDS = {"MTL": "Metal"}
 
 
-class Llama:
-    """A loaded model, a context, and one token buffer; lives in the child only."""
+def installed() -> dict[str, object]:
+    """What the installed library is and whether it sees a GPU."""
+    llama_cpp.llama_backend_init()
+    return {"python": llama_cpp.__version__, "build": llama_cpp.llama_version().decode(),
+            "system": llama_cpp.llama_print_system_info().decode(), "gpu": bool(llama_cpp.llama_supports_gpu_offload())}  # fmt: skip
+
+
+class Weights:
+    """A loaded model, and what llama.cpp said meanwhile; contexts come and go over it."""
 
     def __init__(self, job: Job) -> None:
-        self.job = job
+        self.path, self.n_gpu_layers = job.model_path, job.n_gpu_layers
         self.log: list[tuple[int, str]] = []
         self._callback = llama_cpp.llama_log_callback(self._on_log)
         llama_cpp.llama_log_set(self._callback, None)
         llama_cpp.llama_backend_init()
 
-        model_params = llama_cpp.llama_model_default_params()
-        model_params.n_gpu_layers = job.n_gpu_layers
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = job.n_gpu_layers
         if job.n_gpu_layers == 0:
             # An empty device list. Without it a GPU build still runs prefill's large matmuls
             # on the GPU, and the CPU control would be none.
             self._no_devices = (ctypes.c_void_p * 1)(None)
-            model_params.devices = ctypes.addressof(self._no_devices)
-        path = job.model_path.encode()
-        self.model = llama_cpp.llama_model_load_from_file(path, model_params)
+            params.devices = ctypes.addressof(self._no_devices)
+        self.model = llama_cpp.llama_model_load_from_file(self.path.encode(), params)
         if not self.model:
-            raise RuntimeError(self._refusal("could not load the model"))
+            raise RuntimeError(self.refusal("could not load the model"))
+        self._loaded = len(self.log)
+
+    def fit(self, job: Job) -> bool:
+        """Whether these are the weights of a job, loaded as it asks."""
+        return (self.path, self.n_gpu_layers) == (job.model_path, job.n_gpu_layers)
+
+    def listen_anew(self) -> None:
+        """Forget what was said over earlier contexts."""
+        del self.log[self._loaded :]
+
+    def close(self) -> None:
+        """Free the model; its contexts are freed before."""
+        llama_cpp.llama_model_free(self.model)
+
+    def _on_log(self, level: int, text: bytes, _user_data: object) -> None:
+        line = text.decode(errors="replace").strip()
+        self.log.append((level, line))
+        if level == GGML_LOG_ERROR:
+            print(line, file=sys.stderr, flush=True)  # outlives a crash
+
+    def refusal(self, what: str) -> str:
+        """What failed, with llama.cpp's reason: the first error is the cause, the ones after it only pass it on."""
+        errors = (line for level, line in self.log if level == GGML_LOG_ERROR)
+        return f"{what}: {self.path}: {next(errors, 'llama.cpp gave no reason')}"
+
+
+class Llama:
+    """A context over a model, and one token buffer; lives in the child only."""
+
+    def __init__(self, job: Job, weights: Weights | None = None) -> None:
+        self.job = job
+        self.weights = weights or Weights(job)
+        self.weights.listen_anew()
+        self.model = self.weights.model
         context_params = llama_cpp.llama_context_default_params()
         context_params.n_ctx = job.n_prompt + job.n_gen + job.depth
         context_params.n_batch, context_params.n_ubatch = job.n_batch, job.n_ubatch
@@ -55,7 +95,7 @@ class Llama:
         context_params.offload_kqv, context_params.swa_full = True, False
         self.context = llama_cpp.llama_init_from_model(self.model, context_params)
         if not self.context:
-            raise RuntimeError(self._refusal("could not create the context"))
+            raise RuntimeError(self.weights.refusal("could not create the context"))
 
         self.memory = llama_cpp.llama_get_memory(self.context)
         vocab = llama_cpp.llama_model_get_vocab(self.model)
@@ -64,20 +104,13 @@ class Llama:
         self.bos = llama_cpp.llama_vocab_bos(vocab) if add_bos else None
         self.rng = random.Random(job.seed)
 
-    def _on_log(self, level: int, text: bytes, _user_data: object) -> None:
-        line = text.decode(errors="replace").strip()
-        self.log.append((level, line))
-        if level == GGML_LOG_ERROR:
-            print(line, file=sys.stderr, flush=True)  # outlives a crash
-
-    def _refusal(self, what: str) -> str:
-        # The first error is the cause; the ones after it only pass it on.
-        errors = (line for level, line in self.log if level == GGML_LOG_ERROR)
-        return f"{what}: {self.job.model_path}: {next(errors, 'llama.cpp gave no reason')}"
+    def close(self) -> None:
+        """Free the context; the model stays."""
+        llama_cpp.llama_free(self.context)
 
     def facts(self) -> dict[str, object]:
         """How the test truly runs, from llama.cpp's own calls and log lines."""
-        log = "\n".join(line for _, line in self.log)
+        log = "\n".join(line for _, line in self.weights.log)
         devices = re.findall(r"using device (\S+) \((.*?)\)", log)
         offloaded = re.search(r"offloaded (\d+)/(\d+) layers to GPU", log)
         # llama.cpp counts the output head as a layer.
@@ -144,7 +177,7 @@ class Llama:
     def check(self, status: int) -> None:
         """Raise on a llama_decode that failed."""
         if status:
-            raise RuntimeError(self._refusal(f"llama_decode returned {status}"))
+            raise RuntimeError(self.weights.refusal(f"llama_decode returned {status}"))
 
     def clear(self) -> None:
         """Forget every token; the metadata only, as llama-bench does."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from macros import labdata
+from macros.inks import Ink
 
 if TYPE_CHECKING:
     from bench.options import Options
@@ -25,24 +26,24 @@ def run(flags: dict) -> int:
     """
     from bench import host as hosts
     from bench import options as opts
-    from bench import desk, instruments, plan, prepare, session
+    from bench import desk, engine, instruments, plan, prepare, session, surroundings
     from bench.schedule import Schedule
 
     from macros import compare
 
-    lab = labdata.load()
-    options = opts.read(flags, shapes=prepare.shapes(lab))
-    chosen = plan.read(options.profile)
-    with session.only_one(session.lock_folder()):
-        instrument = instruments.choose(options.instrument, prepare.cache_dir())
-        host = hosts.collect()
+    with session.only_one(session.lock_folder()), engine.Engine() as own:
+        own.start()  # it loads its library while labdata/ and the host are read
+        lab = labdata.load()
+        options = opts.read(flags, shapes=prepare.shapes(lab))
+        chosen = plan.read(options.profile)
+        host, busy = hosts.collect(), hosts.busy_share(surroundings.LOOK_OVER_S)
+        instrument = instruments.choose(options.instrument, prepare.cache_dir(), own)
         chosen, left_out = plan.for_host(chosen, hosts.core_counts(host))
         for line in left_out:
             print(line)
         threads = options.threads or hosts.default_threads(host)
         if threads > (host.logical_cores or threads):
             raise plan.PlanError(f"THREADS: more than this machine's {host.logical_cores} logical cores; got {threads}")
-        busy = hosts.busy_share()
         if busy > compare.BUSY_LOAD:
             print(f"Busy machine: {busy:.0%} of the cores in use. The numbers below will say so; an idle machine measures better.")
         if options.model:
@@ -111,7 +112,7 @@ def _begin_or_continue(options, machine, tests, instrument, schedule, cards, hos
     stamp = f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{options.profile}"
     ink = written or prepare.ink(lab, machine, f"{machine.id}-{stamp}", options.profile, tests, cards)
     print(f"Inked before measuring: labdata/ink/{ink.name}")
-    for p in labdata.load().inks[ink.stem].predictions:
+    for p in labdata.parse(Ink, ink, f"labdata/ink/{ink.name}").predictions:
         print(f"  {p.quantity}: {'≤ ' if p.kind == 'ceiling' else ''}{p.as_written}")
     try:
         return session.begin(stamp, wanted, host, ink, notes)

@@ -76,6 +76,11 @@ def _rounds(result: Result) -> int:
     return len(result.sittings) or 1
 
 
+def turn(results: list[Result], number: int) -> int:
+    """The round a test's next sitting belongs to, from 0."""
+    return _rounds(results[number]) if number < len(results) else 0
+
+
 def merged(old: Result | None, new: Result, schedule: Schedule) -> Result:
     """A test's result with one more sitting, which failed or not: samples in the order they were taken."""
     if old is None:
@@ -91,7 +96,7 @@ def merged(old: Result | None, new: Result, schedule: Schedule) -> Result:
 
 
 def sitting(result: Result, **around: object) -> Result:
-    """A fresh result with what was seen around its one process."""
+    """A fresh result with what was seen around its one sitting."""
     if result.failed:
         around["failed"] = result.failed
     one = Sitting(n=len(result.samples_ns or []), started_at=result.started_at, **around)

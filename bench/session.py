@@ -8,6 +8,7 @@ import fcntl
 import platform
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from macros.cards import Machine
 from macros.guard import visible
 from macros.labdata import Lab
 from macros.records import HostDoc, InkRef, Result, Run
+
+QUIET_LOOK_S = 0.5  # who waits for calm wants it known to a few per cent; ticks are 10 ms
 
 
 @contextlib.contextmanager
@@ -110,16 +113,21 @@ def perform(
     """
     by_id = {card.id: weights.paths[quant] for quant, card in weights.cards.items()}
     patience = surroundings.Patience(surroundings.PATIENCE_S if options.quiet else 0)
-    before = surroundings.look()
+    look = partial(surroundings.look, QUIET_LOOK_S) if options.quiet else surroundings.look
+    before, last = look(), None
     while step := plan.next(run.results, len(tests)):
         number, reps = step
+        turn = schedule.turn(run.results, number)
+        if last not in (None, turn):
+            instrument.renew()  # where its memory lies makes a process faster or slower: each round draws anew
+        last = turn
         test = tests[number]
-        before, waited_s = patience.wait(before, say)
+        before, waited_s = patience.wait(before, say, look)
         began, set_back = hour(run)
         if set_back:
             run = run.model_copy(update={"notes": [*run.notes, f"{set_back} before {test.target.label}, which has the last hour known before it."]})
         fresh = one(test, by_id[test.target.model], options, reps, threads, instrument, before.load, lambda e, n=number: on_event(n, e), began)
-        after = surroundings.look()  # also the next one's before
+        after = look()  # also the next one's before
         waited = {"waited_s": waited_s} if options.quiet else {}
         fresh = schedule.sitting(fresh, **surroundings.around(before, after), **waited)
         result = schedule.merged(run.results[number] if number < len(run.results) else None, fresh, plan)
@@ -146,7 +154,7 @@ def one(
     test: Test, path: Path, options: Options, reps: int, threads: int, instrument: Instrument, load: float | None,
     on_event: Callable[[dict], None], began: datetime | None = None,
 ) -> Result:  # fmt: skip
-    """One sitting of a test in its child process; a crash becomes a result that says so."""
+    """One sitting of a test; a crash becomes a result that says so."""
     ngl = 0 if test.cpu_control else options.ngl
     s = test.setting
     job = Job(model_path=str(path), n_prompt=test.n_prompt, n_gen=test.n_gen, depth=test.target.depth, reps=reps,

@@ -19,6 +19,7 @@ from bench import host as hosts
 QUIET_LOAD = 0.1  # share of the cores in use up to which a machine counts as idle
 PATIENCE_S = 600  # in all, over a whole run
 LOOK_S = 5  # between two looks
+LOOK_OVER_S = 0.1  # a busy machine is one whose cores are half in use: ten ticks a core tell that
 CPUS = Path("/sys/devices/system/cpu")
 
 
@@ -35,9 +36,9 @@ class Moment:
     stolen_s: float | None = None
 
 
-def look() -> Moment:
-    """The machine now; takes half a second, in which this process only waits."""
-    load = hosts.busy_share()
+def look(over_s: float = LOOK_OVER_S) -> Moment:
+    """The machine now; for so long this process only waits."""
+    load = hosts.busy_share(over_s)
     now = time.monotonic()
     if platform.system() == "Darwin":
         return Moment(now, load, speed_limit=speed_limit_macos(hosts.run("pmset", "-g", "therm")))

@@ -24,6 +24,7 @@ def define_env(env: Any) -> None:
     global _book
     from macros import (
         accuracy_exhibits,
+        ahead,
         architectures,
         compare,
         cost_exhibits,
@@ -166,7 +167,7 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def machine_page(name: str) -> str:
-        return pages.machine_page(book, name)
+        return ahead.page(book, name)
 
     @env.macro
     def machine_index(page: int = 1) -> str:
@@ -333,11 +334,15 @@ def on_pre_page_macros(env: Any) -> None:
     The plugin would answer a mistake with a traceback, exit code 100 and a dead `mkdocs serve`;
     this way it is one line with file and line, exit code 1, and a server that waits for the cure.
     """
-    from macros import rendering
+    from macros import asides, rendering
 
     page = env.page
     _book.turn_to(page.url, page.file.src_uri)
     if page.meta.get("render_macros") is False:
         return
-    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), _book.say)
+
+    def printed(value: Any) -> Any:
+        return asides.aside(_book.say(value))
+
+    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), printed)
     page.meta["render_macros"] = False  # done; a second pass would read the output as macros

@@ -6,12 +6,15 @@ Held-out predictions come with the fit and are refused when anything they rest o
 from __future__ import annotations
 
 import math
+import statistics
+from collections import Counter
 from functools import cache
 
+import numpy as np
 import pandas as pd
 
 from macros import calibration, chip_names, corpus, diagnose, noise
-from macros.corpus_models import GIB, NotPredictable
+from macros.corpus_models import GIB
 
 BASELINES = {
     "naive": "spec sheet: bandwidth over active bytes, fp16 peak over 2 × active parameters",
@@ -33,12 +36,8 @@ def scored() -> pd.DataFrame:
     if fit["inputs"] != calibration.inputs_sha256():
         raise corpus.CorpusError([f"{calibration.FIT}: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`"])
     found = []
-    for row in corpus.measurements():
-        try:
-            case = corpus.case(row)
-        except NotPredictable:
-            continue
-        predicted, low, high = fit["held_out"][row["id"]]
+    for row, case in calibration.cases():
+        predicted, low, high, _ = fit["held_out"][row["id"]]
         load = case.loads[0]
         found.append(
             {
@@ -54,7 +53,7 @@ def scored() -> pd.DataFrame:
     frame["ratio"] = frame["measured_tok_s"] / frame["predicted_tok_s"]
     frame["error"] = (1 / frame["ratio"] - 1).abs()
     frame["inside"] = frame["measured_tok_s"].between(frame["low80_tok_s"], frame["high80_tok_s"])
-    return _with_baselines(frame)
+    return _with_baselines(frame).copy()  # in few blocks: rows are taken out of it a hundred times
 
 
 def _spec(row: dict[str, str], case: corpus.Case) -> float:
@@ -71,36 +70,50 @@ def _spec(row: dict[str, str], case: corpus.Case) -> float:
 
 
 def _with_baselines(frame: pd.DataFrame) -> pd.DataFrame:
-    frame = frame.assign(naive=frame["spec_tok_s"], flat=float("nan"), groups=float("nan"))
-    share = frame["measured_tok_s"] / frame["spec_tok_s"]
-    for chip in frame["chip"].unique():
-        mine, others = frame["chip"] == chip, frame["chip"] != chip
-        for phase in ("decode", "prefill"):
-            here = mine & (frame["phase"] == phase)
-            pool = frame[others & (frame["phase"] == phase)]
-            flat = share[pool.index].median()
-            by_group = share[pool.index].groupby([pool["backend"], pool["quant"]]).median()
-            frame.loc[here, "flat"] = frame.loc[here, "spec_tok_s"] * flat
-            keys = zip(frame.loc[here, "backend"], frame.loc[here, "quant"])
-            frame.loc[here, "groups"] = frame.loc[here, "spec_tok_s"] * [by_group.get(k, flat) for k in keys]
-    return frame
+    """The naive rates beside each row; factors are medians over the other chips' rows of a phase, or of a phase, backend and format."""
+    rows = list(zip(frame["chip"], frame["phase"], frame["backend"], frame["quant"], frame["spec_tok_s"], frame["measured_tok_s"] / frame["spec_tok_s"]))
+    pools: dict[tuple[str, ...], list[tuple[str, float]]] = {}
+    for chip, phase, backend, quant, _, share in rows:
+        for key in ((phase,), (phase, backend, quant)):
+            pools.setdefault(key, []).append((chip, share))
+
+    @cache
+    def factor(chip: str, *key: str) -> float:
+        others = [share for other, share in pools[key] if other != chip and not math.isnan(share)]
+        return statistics.median(others) if others else math.nan
+
+    flat = [factor(chip, phase) for chip, phase, *_ in rows]
+    groups = [factor(*row[:4]) for row in rows]
+    spec, unscored = frame["spec_tok_s"], frame["phase"] == "mixed"
+    found = frame.assign(naive=spec, flat=spec * flat, groups=spec * pd.Series(groups, frame.index).fillna(pd.Series(flat, frame.index)))
+    found.loc[unscored, ["flat", "groups"]] = math.nan
+    return found
 
 
 def summary(frame: pd.DataFrame) -> dict[str, float]:
-    """Rows, median and p90 error, bias, coverage with its 95 % interval, and the baselines' median errors [1]."""
-    plain = frame[frame["phase"] != "mixed"]
+    """Rows, chips, the largest chip's share of the rows, median and p90 error, bias, coverage with its 95 % interval, the baselines' median errors [1]."""
+    error, inside, plain = frame["error"].to_numpy(), frame["inside"].to_numpy(), (frame["phase"] != "mixed").to_numpy()
+    measured, of_chip = frame["measured_tok_s"].to_numpy()[plain], Counter(frame["chip"])
     return {
         "rows": len(frame),
-        "chips": frame["chip"].nunique(),
-        "median": frame["error"].median(),
-        "p90": frame["error"].quantile(0.9),
-        "bias": 1 / frame["ratio"].median() - 1,
-        "coverage": frame["inside"].mean(),
-        **dict(zip(("coverage_low", "coverage_high"), noise.share_interval(int(frame["inside"].sum()), len(frame)))),
-        **{name: (plain[name] / plain["measured_tok_s"] - 1).abs().median() for name in BASELINES},
+        "chips": len(of_chip),
+        "one_chip": max(of_chip.values()) / len(frame),
+        "median": float(np.median(error)),
+        "p90": float(np.quantile(error, 0.9)),
+        "bias": 1 / float(np.median(frame["ratio"].to_numpy())) - 1,
+        "coverage": float(inside.mean()),
+        **dict(zip(("coverage_low", "coverage_high"), noise.share_interval(int(inside.sum()), len(frame)))),
+        **{name: _median(np.abs(frame[name].to_numpy()[plain] / measured - 1)) for name in BASELINES},
     }
 
 
+def _median(values: np.ndarray) -> float:
+    """Median of what is known; NaN where nothing is."""
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if len(known) else math.nan
+
+
+@cache
 def by_class() -> pd.DataFrame:
     """The score by phase and kind, and by backend, format, architecture and depth within a phase."""
     frame = scored()
@@ -124,6 +137,7 @@ def by_class() -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+@cache
 def headline() -> dict[str, dict[str, float]]:
     """The figures the predictor is judged by."""
     frame = scored()
@@ -143,21 +157,30 @@ def by_chip() -> dict[str, float]:
     return {phase: frame[frame["phase"] == phase].groupby("chip")["error"].median().median() for phase in ("decode", "prefill")}
 
 
+def widths() -> dict[str, float]:
+    """Upper over lower end of the intervals by phase, as medians over rows [1]."""
+    frame = scored()
+    return {phase: float(np.median((part["high80_tok_s"] / part["low80_tok_s"]).to_numpy())) for phase, part in frame.groupby("phase") if phase != "mixed"}
+
+
 def noise_floor() -> dict[str, float]:
     """How far two posts of one test on one chip lie apart by phase, and the σ they print, as medians [1].
 
     Pairs agree in chip, backend, model, format, test and flash attention, not in machine or build.
     """
     frame = scored()
-    keys = ["chip", "backend", "model", "quant", "test", "flash_attn"]
-    apart: dict[str, list[float]] = {"decode": [], "prefill": []}
-    for (*_, test, _), same in frame[frame["phase"] != "mixed"].groupby(keys):
-        rates = same["measured_tok_s"].tolist()
-        apart["decode" if test.startswith("tg") else "prefill"] += [max(a / b, b / a) - 1 for i, a in enumerate(rates) for b in rates[i + 1 :]]
+    same: dict[tuple, list[float]] = {}
+    for *key, rate in zip(*(frame[c] for c in ("phase", "chip", "backend", "model", "quant", "test", "flash_attn", "measured_tok_s"))):
+        same.setdefault(tuple(key), []).append(rate)
+    apart: dict[str, list[float]] = {"decode": [], "prefill": [], "mixed": []}
+    for (phase, *_), rates in same.items():
+        apart[phase] += [max(a / b, b / a) - 1 for i, a in enumerate(rates) for b in rates[i + 1 :]]
+    del apart["mixed"]
     sigmas = [float(r["tok_s_sigma"]) / float(r["tok_s"]) for r in corpus.measurements() if r["tok_s_sigma"]]
     return {**{phase: pd.Series(a).median() for phase, a in apart.items()}, "pairs": sum(map(len, apart.values())), "with_sigma": len(sigmas), "sigma": pd.Series(sigmas).median()}
 
 
+@cache
 def worst(count: int = 12) -> pd.DataFrame:
     """The rows furthest from their prediction, one a machine, with the likeliest cause and what the poster said."""
     frame = scored()
@@ -179,8 +202,7 @@ def likely(frame: pd.DataFrame, row: dict) -> str:
 
 def symptom(frame: pd.DataFrame, row: dict) -> diagnose.Symptom:
     """What the diagnosis may see of a row: its ratios and how it was run, never what its poster noted."""
-    keys = ("machine", "chip", "family", "model", "quant")
-    same = frame[(frame[list(keys)] == [row[k] for k in keys]).all(axis=1)]
+    same = frame[np.logical_and.reduce([frame[k] == row[k] for k in ("machine", "chip", "family", "model", "quant")])]
     ratio = {p: g["ratio"].median() for p, g in same.groupby("phase")}
     ratio[row["phase"]] = row["ratio"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import accuracy, calibration, figure_rows
+from macros import accuracy, calibration, figure_rows, noise
 from macros.exhibits import _figure, _table
 from macros.narrative import Book
 from macros.tables import Column
@@ -18,7 +18,7 @@ KEPT = 0.05  # how far from its level a class's coverage may lie: the aim
 def facts() -> dict:
     """The page's numbers, each a Value."""
     head = accuracy.headline()
-    frame, noise = accuracy.scored(), accuracy.noise_floor()
+    frame, floor = accuracy.scored(), accuracy.noise_floor()
     own = pd.DataFrame(calibration.fitted()["own_held_out"])
     same = own[["same phase, same format", "same phase, other format"]].stack()
 
@@ -30,12 +30,13 @@ def facts() -> dict:
            for name, part in head.items() if name != "mixed"},
         "scored": len(frame), "refused": _all_rows() - len(frame), "mixed": int(head["mixed"]["rows"]),
         "by_chip": {phase: share(x, f"{PREDICTED}; the median over chips of each one's median") for phase, x in accuracy.by_chip().items()},
-        "noise": {phase: share(noise[phase], "two posts of one test on one chip") for phase in ("decode", "prefill")}, "noise_pairs": int(noise["pairs"]),
-        "noise_sigma": share(noise["sigma"], "σ over mean, as posted"),
+        "noise": {phase: share(floor[phase], "two posts of one test on one chip") for phase in ("decode", "prefill")}, "noise_pairs": int(floor["pairs"]),
+        "noise_sigma": share(floor["sigma"], "σ over mean, as posted"),
         "own_same": share(same.median(), "one own row of the same phase; the median over machines of each one's median"),
         "own_other": share(own["other phase"].median(), "one own row of the other phase"),
         "own_machines": len(own),
         "age": {k: percent(v, how="rate of a May 2024 build over a new one's, as fitted, CUDA", decimals=0) for k, v in accuracy.age_effect().items()},
+        "width": {phase: Value(x, "×", "derived", decimals=2, how="upper over lower end of the interval, median over rows") for phase, x in accuracy.widths().items()},
         "level": percent(calibration.LEVEL, "spec", 0),
         **_classes_kept(),
         "coefficients": len(calibration.fitted()["coefficients"]),
@@ -43,13 +44,15 @@ def facts() -> dict:
 
 
 def _classes_kept() -> dict:
-    """Classes of at least LEAST_ROWS rows: how many hold 80 ± 5 % of their rows, and which others their number of rows tells from 80 %."""
+    """Classes of at least LEAST_ROWS rows: how many hold 80 ± 5 % of their rows, how many would if each row were held with
+    80 % by chance alone, and which others their number of rows tells from 80 %."""
     large = accuracy.by_class()
     large = large[large["rows"] >= accuracy.LEAST_ROWS]
-    out = large[(large["coverage"] - calibration.LEVEL).abs() > KEPT]
+    out = large[(large["coverage"] - calibration.LEVEL).abs() > KEPT + 1e-9]  # 72 of 96 are 75 %
     chance = (out["coverage_low"] <= calibration.LEVEL) & (calibration.LEVEL <= out["coverage_high"])
-    words = {name: "; ".join(f"{c['class']} {_coverage(c)}" for c in part.to_dict("records")) for name, part in (("off", out[~chance]), ("maybe_off", out[chance]))}
-    return {"classes": len(large), "classes_kept": len(large) - len(out), **words}
+    words = {name: "; ".join(f"{c['class']} {_coverage(c)}, {_percent(c['one_chip'], 0)} of its rows one chip’s" for c in part.to_dict("records")) for name, part in (("off", out[~chance]), ("maybe_off", out[chance]))}
+    by_chance = sum(noise.share_within(int(n), calibration.LEVEL, KEPT) for n in large["rows"])
+    return {"classes": len(large), "classes_kept": len(large) - len(out), "classes_by_chance": round(by_chance), **words}
 
 
 def _coverage(row: dict) -> str:

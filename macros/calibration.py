@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from macros import calibrated, corpus
+from macros import calibrated, corpus, uncertainty
 from macros.calibrated import Load
 from macros.corpus_models import NotPredictable
 
 FIT = corpus.FOLDER / "fit.json"
-CODE = ("fit.py", "spread.py")
+CODE = ("fit.py", "spread.py", "uncertainty.py")
 LEVEL = 0.80  # what the intervals promise
 LEAST = 0.01  # neither end comes closer to the prediction, in log: no rate is known better
 
@@ -46,6 +46,18 @@ def fitted() -> dict:
         raise corpus.CorpusError([f"{FIT}: file: cannot be read; {error}; write it with `make fit`"]) from None
 
 
+@cache
+def cases() -> list[tuple[dict[str, str], corpus.Case]]:
+    """The corpus's rows that can be predicted, each with its case."""
+    found = []
+    for row in corpus.measurements():
+        try:
+            found.append((row, corpus.case(row)))
+        except NotPredictable:
+            continue
+    return found
+
+
 def inputs_sha256() -> str:
     """Hash of all that decides the fit: rates, work over roofs, features, classes, priors, and the code that fits.
 
@@ -55,11 +67,7 @@ def inputs_sha256() -> str:
     for name in CODE:
         digest.update((Path(__file__).parent / name).read_bytes().replace(b"\r\n", b"\n"))
     digest.update(repr((sorted(calibrated.PRIORS.items()), calibrated.BINDING_NORM)).encode())
-    for row in corpus.measurements():
-        try:
-            case = corpus.case(row)
-        except NotPredictable:
-            continue
+    for row, case in cases():
         parts = [{name: (f"{t.roof_s:.6e}", t.divide, _rounded(t.features)) for name, t in calibrated.terms(load, case.device, case.setup).items()}
                  for load in case.loads]  # fmt: skip
         digest.update(repr((row["id"], row["chip"], row["machine"], row["tok_s"], case.steps, parts, case_classes(case))).encode())
@@ -109,9 +117,19 @@ def case_classes(case: corpus.Case) -> tuple[str, ...]:
     return classes(case.loads[0], case.device.backend, case.deep)
 
 
-def interval(of: Sequence[str], intervals: Mapping[str, Mapping[str, float]]) -> tuple[float, float]:
-    """Measured over predicted at both ends of the 80 % interval of a row's classes [1]; it always holds the prediction."""
-    wider = math.exp(sum(intervals["widen"].get(name, 0.0) for name in ("all", *of)))
+def sigma(case: corpus.Case, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping]) -> float:
+    """Standard deviation that the fit itself gives a case's log rate: its coefficients', a chip's and machine's own, noise [1]."""
+    parts = calibrated.terms(case.loads[0], case.device, case.setup)
+    return math.sqrt(intervals["rest"][case.loads[0].phase] + uncertainty.variance(parts, coefficients, intervals["covariance"]))
+
+
+def interval(of: Sequence[str], sigma: float, intervals: Mapping[str, Mapping]) -> tuple[float, float]:
+    """Measured over predicted at both ends of the 80 % interval of a row's classes [1]; it always holds the prediction.
+
+    Args:
+        sigma: of the row's log rate, from `sigma`
+    """
+    wider = sigma * math.exp(sum(intervals["widen"].get(name, 0.0) for name in of))
     low, high = (intervals[end][of[0]] * wider for end in ("low", "high"))
     return math.exp(min(low, -LEAST)), math.exp(max(high, LEAST))
 
@@ -121,10 +139,10 @@ def predict(case: corpus.Case) -> Predicted:
     return predicted(case, fitted()["coefficients"], fitted()["intervals"])
 
 
-def predicted(case: corpus.Case, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping[str, float]]) -> Predicted:
+def predicted(case: corpus.Case, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping]) -> Predicted:
     """A case's rate and 80 % interval."""
     rate = case_rate_tok_s(case, coefficients)
-    low, high = interval(case_classes(case), intervals)
+    low, high = interval(case_classes(case), sigma(case, coefficients, intervals), intervals)
     return Predicted(rate, rate * low, rate * high)
 
 

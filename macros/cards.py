@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -80,7 +80,7 @@ class ShapeDoc(Strict):
     n_embd_per_layer: NotNegative = key("embedding_length_per_layer_input", 256, default=0)
     n_layer_nextn: NotNegative = key("nextn_predict_layers: last layers that only draft", 1, default=0)
 
-    @property
+    @cached_property
     def dims(self) -> work.Shape:
         """The dimensions as `macros.work` takes them."""
         found = self.model_dump(exclude={"source"})
@@ -171,7 +171,7 @@ def _sums(table: tuple[work.Tensor, ...]) -> tuple[float, float]:
 # A page asks a model for its table some hundred times, and hundreds of machines run the same few models.
 @lru_cache(maxsize=256)
 def _recipe(dims: work.Shape, quant: str) -> tuple[tuple[work.Tensor, ...], tuple[float, float]]:
-    table = tuple(work.recipe(dims, quant))
+    table = tuple(work.counted(dims, quant))
     return table, _sums(table)
 
 

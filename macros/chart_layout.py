@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pandas as pd
 
 CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so nothing touches
 LINE_HEIGHT = 11  # from a label's middle to the nearest line [px]
@@ -24,6 +23,13 @@ def ticks_from_zero(top: float) -> list[float]:
     return [round(float(step * i), 10) for i in range(int(np.ceil(top * 1.04 / step)) + 1)]
 
 
+def thinned(ticks: list[float], length: float) -> list[float]:
+    """Every second tick, or every fourth, where they are nearer than 40 px; at least three."""
+    while len(ticks) > 4 and len(ticks) > math.ceil(length / 40):
+        ticks = ticks[::2]
+    return ticks
+
+
 def place_labels(
     words: dict[str, str],
     pixels: dict[str, np.ndarray],
@@ -37,31 +43,67 @@ def place_labels(
     Args:
         marks: places that dots and error bars cover, see `boxed`
     """
-    inked = {name: along(points) for name, points in pixels.items()}
-    taken, places = np.vstack(list(inked.values())), {}
-    solid = np.vstack([np.empty((0, 2)), *marks])
+    lines = {name: along(points) for name, points in pixels.items()}
+    lines = {name: dots[np.argsort(dots[:, 0], kind="stable")] for name, dots in lines.items()}
+    solid, boxes, places = np.vstack([np.empty((0, 2)), *marks]), [], {}
     for name, text in words.items():
-        w, own = CHARACTER * font_px * len(text), inked[name]
+        w, own = CHARACTER * font_px * len(text), lines[name]
         lefts = np.linspace(max(plot - w, 0), 4, 24)
-        near = own[abs(own[:, 0] - (lefts + w / 2)[:, None]).argmin(axis=1)][:, 1]
-        left, middle = np.repeat(lefts, len(OFFSETS)), (near[:, None] + OFFSETS).ravel()  # every place to try, at once
-        inside = (-20 <= middle) & (middle <= height - 10)
-        left, middle = left[inside], middle[inside]
-        if not len(left):
-            continue
-        hits = _under(taken, left - 5, left + w + 5, middle, LINE_HEIGHT) + _under(solid, left - 3, left + w + 3, middle, 8)
-        mine = _nearest(own, left + w / 2, middle)
-        others = [_nearest(points, left + w / 2, middle) for other, points in inked.items() if other != name]
-        astray = np.any([other < mine - 6 for other in others], axis=0) if others else np.zeros(len(left), bool)  # lines that touch share a label's place
-        cost = ASTRAY * (hits + astray) + mine + 0.05 * (plot - w - left)
-        first = np.lexsort((middle, left, cost))[0]
-        best = (float(cost[first]), float(left[first]), float(middle[first]))
-        if best[0] >= ASTRAY:
-            continue
-        places[name] = (round(best[1], 1), round(best[2], 1))
-        box = [(x, best[2] + y) for x in np.linspace(best[1], best[1] + w, 30) for y in (-4, 4)]
-        taken = np.vstack([taken, box])
+        middles = own[_nearest_along(own, lefts + w / 2), 1][:, None] + OFFSETS  # every place to try: a row for each left end
+        free = (-20 <= middles) & (middles <= height - 10)
+        for line in lines.values():
+            low, high = _between(line, lefts - 5, lefts + w + 5)
+            free &= (low[:, None] >= middles + LINE_HEIGHT) | (high[:, None] <= middles - LINE_HEIGHT)
+        for left, right, middle in boxes:
+            over = (left < lefts + w + 5) & (right > lefts - 5)
+            free &= ~(over[:, None] & (abs(abs(middles - middle) - 4) < LINE_HEIGHT))
+        left, middle = np.broadcast_to(lefts[:, None], free.shape)[free], middles[free]
+        least = 0.05 * (plot - w - left) + _at_least(pixels[name], np.broadcast_to(abs(OFFSETS), free.shape)[free])
+        best: tuple[float, float, float] | None = None
+        for some in _by(least):
+            if best and least[some[0]] > best[0]:
+                break
+            at, m = left[some], middle[some]
+            mine = _nearest(own, at + w / 2, m)
+            clear = _under(solid, at - 3, at + w + 3, m, 8) == 0
+            for other, dots in lines.items():  # lines that touch share a label's place
+                if other != name:
+                    clear &= _nearest(dots, at + w / 2, m) >= mine - 6
+            cost = mine + 0.05 * (plot - w - at)
+            best = min([*([best] if best else []), *zip(cost[clear].tolist(), at[clear].tolist(), m[clear].tolist(), strict=True)], default=None)
+        if best:
+            places[name] = (round(best[1], 1), round(best[2], 1))
+            boxes.append((best[1], best[1] + w, best[2]))
     return places
+
+
+def _by(least: np.ndarray, step: int = 16) -> Iterator[np.ndarray]:
+    """Indices of what is to try, the most promising first, a few at a time."""
+    order = np.argsort(least, kind="stable")
+    return (order[i : i + step] for i in range(0, len(order), step))
+
+
+def _nearest_along(line: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Indices of the dots of a line, sorted by x, that are nearest in x."""
+    after = np.searchsorted(line[:, 0], x).clip(1, max(len(line) - 1, 1))
+    before = after - 1
+    after = after.clip(max=len(line) - 1)
+    return np.where(abs(line[before, 0] - x) <= abs(line[after, 0] - x), before, after)
+
+
+def _between(line: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest y of a line, sorted by x, between lefts and rights; inf and -inf where it is not there."""
+    first, last = np.searchsorted(line[:, 0], left, "right"), np.searchsorted(line[:, 0], right)
+    there, ends = first < last, np.column_stack([first, last]).ravel()
+    low, high = (f.reduceat(np.append(line[:, 1], 0.0), ends)[::2] for f in (np.minimum, np.maximum))
+    return np.where(there, low, np.inf), np.where(there, high, -np.inf)
+
+
+def _at_least(points: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """How near a place may be to a line at most, which lies so far above or below its nearest dot in x [px]."""
+    across, up = abs(np.diff(points, axis=0)).T if len(points) > 1 else np.empty((2, 0))
+    steep = max((up[across > 0] / across[across > 0]).tolist(), default=0.0)
+    return (offset - 5 * steep).clip(0) / math.hypot(1, steep)
 
 
 def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | float, middle: np.ndarray | float, reach: float) -> np.ndarray:
@@ -84,8 +126,8 @@ def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.nda
         radius: of a dot [px]
     """
     halves = np.maximum(np.broadcast_to(bars, len(points)), radius)
-    bar = [(x, y + up) for (x, y), half in zip(points, halves, strict=True) for up in np.arange(-half, half + 2, 3)]
-    dot = [(x + side * radius, y + up) for x, y in points for side in (-1, 1) for up in (-radius / 2, radius / 2)]
+    bar = [(x, y - half + up) for (x, y), half in zip(points.tolist(), halves.tolist(), strict=True) for up in range(0, math.ceil(2 * half) + 2, 3)]
+    dot = [(x + side * radius, y + up) for x, y in points.tolist() for side in (-1, 1) for up in (-radius / 2, radius / 2)]
     return np.array(bar + dot)
 
 
@@ -111,37 +153,46 @@ def beside(
         places: for each label where it may stand beside, a row a place: one dot, or points along a line [px]
         blocked: what is drawn, see `along` and `boxed` [px]
     """
-    solid = np.vstack([np.empty((0, 2)), *blocked])
-    dots = [place[0] for place in places if len(place) == 1]
-    found = []
+    solid, found = np.vstack([np.empty((0, 2)), *blocked]), []
+    dots = np.array([place[0] for place in places if len(place) == 1]).reshape(-1, 2)
     for place, text in zip(places, texts, strict=True):
-        w, best = CHARACTER * font_px * len(text), (np.inf, 0.0, 0.0)
-        others = [dot for dot in dots if len(place) == 1 and not np.array_equal(dot, place[0])]
-        for x, y in place:
-            for away in (0, 6, 14, 26, 40):
-                for left, middle in _sides(x, y, w, away):
-                    outside = max(0, -left) + max(0, left + w - plot) + max(0, 8 - middle) + max(0, middle - height + 8)
-                    own = _gap(left, middle, w, (x, y))
-                    astray = any(_gap(left, middle, w, dot) < own + 4 for dot in others)
-                    cost = ASTRAY * (_under(solid, left - 4, left + w + 4, middle, 9) + outside + 0.5 * astray) + away
-                    if cost < best[0]:  # the earlier side where two are as good
-                        best = (cost, float(left), float(middle))
-        found.append((round(best[1], 1), round(best[2], 1)))
-        box = [(at, best[2] + up) for at in np.linspace(best[1], best[1] + w, 30) for up in (-4, 4)]
-        solid = np.vstack([solid, box])
+        w = CHARACTER * font_px * len(text)
+        left, middle, away, owner = _sides(place, w)
+        outside = (-left).clip(0) + (left + w - plot).clip(0) + (8 - middle).clip(0) + (middle - height + 8).clip(0)
+        others = dots[(dots != place[0]).any(axis=1)] if len(place) == 1 else dots[:0]
+        own = _gap(left, middle, w, place[owner])
+        astray = (_gap(left[:, None], middle[:, None], w, others[None]) < own[:, None] + 4).any(axis=1)
+        least = ASTRAY * (outside + 0.5 * astray) + away
+        best = (np.inf, 0)
+        for some in _by(least):
+            if least[some[0]] > best[0]:
+                break
+            hits = _under(solid, left[some] - 4, left[some] + w + 4, middle[some], 9)
+            cost = ASTRAY * (hits + outside[some] + 0.5 * astray[some]) + away[some]
+            best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
+        x, y = float(left[best[1]]), float(middle[best[1]])
+        found.append((round(x, 1), round(y, 1)))
+        solid = np.vstack([solid, [(at, y + up) for at in np.linspace(x, x + w, 30) for up in (-4, 4)]])
     return found
 
 
-def _sides(x: float, y: float, w: float, away: float) -> list[tuple[float, float]]:
-    """Left end and middle of a label to the right of a place, to its left, below and above it."""
-    level = [(x + 10 + away, y), (x - 10 - away - w, y)]
-    return level + [(x - share * w, y + up) for up in (17 + away, -17 - away) for share in (0.5, 0.1, 0.9)]
+# Where a label may stand beside a place: right, left, below and above, ever farther away.
+AWAY = np.repeat([0.0, 6.0, 14.0, 26.0, 40.0], 8)
+SHARES = np.tile([0, 1, 0.5, 0.1, 0.9, 0.5, 0.1, 0.9], 5)  # of the label that lies left of the place
+SIDE = np.tile([10, -10, 0, 0, 0, 0, 0, 0], 5) + AWAY * np.tile([1, -1, 0, 0, 0, 0, 0, 0], 5)
+DOWN = (17 + AWAY) * np.tile([0, 0, 1, 1, 1, -1, -1, -1], 5)
 
 
-def _gap(left: float, middle: float, w: float, dot: Sequence[float]) -> float:
-    """From a label to a dot [px]."""
-    across = max(left - dot[0], 0, dot[0] - left - w)
-    return math.hypot(across, max(abs(middle - dot[1]) - 6, 0))
+def _sides(place: np.ndarray, w: float) -> tuple[np.ndarray, ...]:
+    """Left ends, middles and distances of a label around each place, and which place it is."""
+    left, middle = place[:, :1] + SIDE - SHARES * w, place[:, 1:] + DOWN
+    return left.ravel(), middle.ravel(), np.tile(AWAY, len(place)), np.repeat(np.arange(len(place)), len(AWAY))
+
+
+def _gap(left: np.ndarray, middle: np.ndarray, w: float, dot: np.ndarray) -> np.ndarray:
+    """From labels to dots [px]."""
+    across = np.maximum(left - dot[..., 0], dot[..., 0] - left - w).clip(0)
+    return np.hypot(across, (abs(middle - dot[..., 1]) - 6).clip(0))
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -173,47 +224,43 @@ def along(points: np.ndarray) -> np.ndarray:
     return np.vstack([points, *parts])
 
 
-def depth_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def depth_series(rows: list[dict]) -> dict[str, list[dict]]:
     """What can be drawn, by name: x, y, s (sigma), sorted by depth."""
     series = {}
     for name in ("roof", "predicted", "measured"):
-        if f"{name}_tok_s" in rows:
-            known = rows.rename(columns={"depth_tokens": "x", f"{name}_tok_s": "y"})
-            known["s"] = known.get("sigma_tok_s", 0.0) if name == "measured" else 0.0
-            known = known[["x", "y", "s"]].dropna(subset=["y"]).fillna(0.0).astype(float)
-            if len(known):
-                series[name] = known.sort_values("x")
+        sigma = "sigma_tok_s" if name == "measured" else ""
+        known = [{"x": float(r["depth_tokens"] or 0), "y": float(y), "s": float(r.get(sigma) or 0)} for r in rows if (y := r.get(f"{name}_tok_s")) is not None]
+        if known:
+            series[name] = sorted(known, key=lambda point: point["x"])
     if not series:
         raise ValueError("chart: no rate to draw: every series is missing")
     return series
 
 
-def ratio_frame(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of quantities divided by what was predicted [1]: one, low, high, ratio, from, to."""
-    optional = ("sigma", "predicted_low", "predicted_high")
-    known = rows.assign(**{name: float("nan") for name in optional if name not in rows})
-    middle = known["predicted"].fillna((known["predicted_low"] + known["predicted_high"]) / 2)
-    ratio, sigma = known["measured"] / middle, known["sigma"].fillna(0.0) / middle
-    return pd.DataFrame(
-        {
-            "one": 1.0,
-            "low": known["predicted_low"] / middle,
-            "high": known["predicted_high"] / middle,
-            "ratio": ratio,
-            "from": ratio - sigma,
-            "to": ratio + sigma,
-        }
-    )
+def ratio_rows(rows: list[dict]) -> list[dict]:
+    """Quantities divided by what was predicted [1]: one, low, high, ratio, from, to; None where not known."""
+    found = []
+    for row in rows:
+        low, high, middle = row.get("predicted_low"), row.get("predicted_high"), row["predicted"]
+        if middle is None and low is not None and high is not None:
+            middle = (low + high) / 2
+
+        def share(value: float | None, of: float | None = middle) -> float | None:
+            return None if value is None or not of else value / of
+
+        ratio, sigma = share(row["measured"]), share(row.get("sigma")) or 0.0
+        ends = (None, None) if ratio is None else (ratio - sigma, ratio + sigma)
+        found.append({"one": 1.0, "low": share(low), "high": share(high), "ratio": ratio, "from": ends[0], "to": ends[1], "quantity": row["quantity"]})
+    return found
 
 
-def ratio_axis(frame: pd.DataFrame, log: bool) -> tuple[list[float], list[float]]:
-    """Both ends and the ticks of an axis that holds every ratio [1]."""
-    seen = frame.to_numpy().ravel()
-    seen = seen[np.isfinite(seen)]
+def ratio_axis(rows: list[dict], log: bool) -> tuple[list[float], list[float]]:
+    """Both ends and the ticks of an axis that holds every ratio [1]; rows as `ratio_rows`."""
+    seen = [v for row in rows for name, v in row.items() if name != "quantity" and v is not None]
     if not log:
         ticks = ticks_from_zero(max(seen))
         return [0.0, ticks[-1]], ticks
-    ends = [float(min(seen[seen > 0]) / 1.2), float(max(seen) * 1.2)]
+    ends = [min(v for v in seen if v > 0) / 1.2, max(seen) * 1.2]
     return ends, [t for t in LOG_TICKS if ends[0] <= t <= ends[1]]
 
 

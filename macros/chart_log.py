@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import math
-
-import altair as alt
 import numpy as np
 import pandas as pd
 
 from macros import chart_layout
-from macros.chart_kit import FONT_PX, NARROW, chart, hollow, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, NARROW, having, hollow, layer, log, place, records, spec, told, words
 from macros.chart_svg import COLOURS
 
 MOST_NAMES = 6  # labels beside dots; more would hide each other
 LEFT, RIGHT, BOTTOM = 64, 16, 46  # [px] around the plot
 INK, RUST = COLOURS["predicted"], COLOURS["measured"]
+SPAN = {"color": INK, "strokeWidth": 7, "strokeOpacity": 0.35}  # an inked interval
+ALONG = np.array([[0.5], [0.4], [0.6], [0.3], [0.7], [0.2], [0.8]])  # where on a roof its name may stand, best first
 
 
-def _log(ends: list[float]) -> alt.Scale:
-    return alt.Scale(type="log", domain=ends, nice=False)
+def _x(field: str, ends: list[float], title: str) -> dict:
+    return place(field, scale=log(*ends), axis={"values": chart_layout.log_ticks(*ends), "title": title, "format": ",~g"})
 
 
-def _x(field: str, ends: list[float], title: str) -> alt.X:
-    return alt.X(f"{field}:Q", scale=_log(ends)).axis(values=chart_layout.log_ticks(*ends), title=title, format=",~g")
+def _y(field: str, ends: list[float]) -> dict:
+    return place(field, scale=log(*ends), axis={"values": chart_layout.log_ticks(*ends), "title": None, "format": ",~g"})
 
 
-def _y(field: str, ends: list[float]) -> alt.Y:
-    return alt.Y(f"{field}:Q", scale=_log(ends)).axis(values=chart_layout.log_ticks(*ends), title=None, format=",~g")
+def _bar(rows: list[dict], low: float) -> list[dict]:
+    """Measured rows with the ends of their error bars; one that reaches 0 or below ends where the axis begins."""
+    return [{**r, "from": max(r["measured"] - (r["sigma"] or 0), low), "to": r["measured"] + (r["sigma"] or 0)} for r in rows]
 
 
-def _agreement(ends: list[float], low: float, high: float) -> list[alt.Chart]:
+def _agreement(ends: list[float], low: float, high: float) -> list[dict]:
     """The line where predicted and measured agree, and the band between two shares of it."""
-    corners = chart(chart_layout.band(ends, low, high)).encode(x=alt.X("at:Q", scale=_log(ends)))
-    line = chart([{"at": e, "to": e} for e in ends]).mark_line(color=INK, strokeWidth=1.5)
+    scale = log(*ends)
+    at, to = place("at", scale=scale), place("to", scale=scale)
     return [
-        corners.mark_area(color=INK, opacity=0.13).encode(y=alt.Y("from:Q", scale=_log(ends)), y2="to:Q"),
-        line.encode(x=alt.X("at:Q", scale=_log(ends)), y=alt.Y("to:Q", scale=_log(ends))),
+        layer("area", chart_layout.band(ends, low, high), {"color": INK, "opacity": 0.13}, x=at, y=place("from", scale=scale), y2="to"),
+        layer("line", [{"at": e, "to": e} for e in ends], {"color": INK, "strokeWidth": 1.5}, x=at, y=to),
     ]
 
 
@@ -60,124 +60,125 @@ def _framed(layers: list, key: list[tuple[str, str]], unit: str, width: int, hei
 
 def scatter(rows: pd.DataFrame, width: int) -> dict:
     """Measured against predicted rate; rows as `charts.predicted_scatter`."""
-    seen = rows[["predicted_tok_s", "measured_tok_s"]].to_numpy(dtype=float)
+    values = records(rows)
+    seen = np.array([(v["predicted_tok_s"], v["measured_tok_s"]) for v in values], dtype=float)
     ends = [float(seen.min() / 1.3), float(seen.max() * 1.3)]
     plot = width - LEFT - RIGHT
     x, y = _x("predicted_tok_s", ends, "predicted, chip never seen [tok/s]"), _y("measured_tok_s", ends)
-    low, high = ((rows[name] / rows["predicted_tok_s"]).median() for name in ("low80_tok_s", "high80_tok_s"))
+    low, high = (float(np.median([v[name] / v["predicted_tok_s"] for v in values])) for name in ("low80_tok_s", "high80_tok_s"))
     layers = _agreement(ends, low, high)
     shown = told(chip="chip", model="model", quant="format", test="test", predicted_tok_s="predicted [tok/s]|,.1f",
                  low80_tok_s="interval from|,.1f", high80_tok_s="interval to|,.1f", measured_tok_s="measured [tok/s]|,.1f")  # fmt: skip
-    for inside, mark in ((True, {"opacity": 0.45, "size": 26, "color": RUST}),
-                         (False, {"opacity": 1, "size": 34, "stroke": RUST, "fill": COLOURS["paper"], "strokeWidth": 1.5})):  # fmt: skip
-        dots = rows[rows["inside"] == inside]
-        if len(dots):
-            base = chart(dots).encode(x=x, y=y, tooltip=shown)
-            layers.append(base.mark_circle(**mark) if inside else base.mark_point(**mark))
+    for inside, kind, mark in ((True, "circle", {"opacity": 0.45, "size": 26, "color": RUST}),
+                               (False, "point", {"opacity": 1, "size": 34, "stroke": RUST, "fill": COLOURS["paper"], "strokeWidth": 1.5})):  # fmt: skip
+        if dots := [v for v in values if v["inside"] == inside]:
+            layers.append(layer(kind, dots, mark, x=x, y=y, tooltip=shown))
     height = min(plot, 420)
-    named = rows[rows["number"] != ""]
+    named = [i for i, v in enumerate(values) if v["number"]]
     everywhere = np.column_stack([chart_layout.on_log(seen[:, 0], ends, plot), height - chart_layout.on_log(seen[:, 1], ends, height)])
-    places = everywhere[rows["number"] != ""]
-    found = chart_layout.beside([place[None] for place in places], named["number"].tolist(), [chart_layout.boxed(everywhere, 0, 3)], plot, height, FONT_PX)
-    for i, ((left, middle), place) in enumerate(zip(found, places, strict=True)):  # each at its dot, so that it moves with it
-        beside = {"dx": round(left - place[0], 1), "dy": round(middle - place[1], 1)}
-        number = chart(named.iloc[i : i + 1]).mark_text(color=COLOURS["text"], align="left", baseline="middle", fontSize=FONT_PX, **beside)
-        layers.append(number.encode(x=x, y=y, text="number:N"))
+    places = everywhere[named]
+    texts = [values[i]["number"] for i in named]
+    found = chart_layout.beside([at[None] for at in places], texts, [chart_layout.boxed(everywhere, 0, 3)], plot, height, FONT_PX)
+    for i, (left, middle), at in zip(named, found, places, strict=True):  # each at its dot, so that it moves with it
+        beside = {"dx": round(left - float(at[0]), 1), "dy": round(middle - float(at[1]), 1)}
+        style = {"color": COLOURS["text"], "align": "left", "baseline": "middle", "fontSize": FONT_PX, **beside}
+        layers.append(layer("text", [values[i]], style, x=x, y=y, text={"field": "number", "type": "nominal"}))
     key = [("measured", "● in its interval"), ("measured", "○ outside"), ("predicted", "— predicted = measured"), ("predicted", "■ 80\u202f% interval, median")]
     return _framed(layers, key, "measured [tok/s]", width, height)
 
 
 def inked(rows: pd.DataFrame, width: int) -> dict:
     """Measured against inked rates; rows as `charts.inked_scatter`."""
-    frame = rows.assign(at=rows["predicted"].fillna((rows["predicted_low"] * rows["predicted_high"]) ** 0.5))
-    frame["from"], frame["to"] = frame["measured"] - frame["sigma"].fillna(0), frame["measured"] + frame["sigma"].fillna(0)
-    seen = frame[["at", "predicted_low", "predicted_high", "from", "to"]].to_numpy(dtype=float)
-    ends = [float(np.nanmin(seen) / 1.7), float(np.nanmax(seen) * 1.7)]
+    values = [{**r, "at": (r["predicted_low"] * r["predicted_high"]) ** 0.5 if r["predicted"] is None else r["predicted"]} for r in records(rows)]
+    seen = [v for r in values for v in (r["at"], r["predicted_low"], r["predicted_high"], r["measured"] - (r["sigma"] or 0), r["measured"] + (r["sigma"] or 0)) if v is not None and v > 0]
+    ends = [min(seen) / 1.7, max(seen) * 1.7]
+    values = _bar(values, ends[0])
     plot = width - LEFT - RIGHT
     height = min(plot, 360)
-    x, y = _x("at", ends, "inked [tok/s]"), _y("measured", ends)
+    x, y, scale = _x("at", ends, "inked [tok/s]"), _y("measured", ends), log(*ends)
     tolerance = float(rows["tolerance"].iloc[0])
-    layers = _agreement(ends, 1 - tolerance, 1 + tolerance)
-    bar = chart(frame.dropna(subset=["predicted_low"])).mark_rule(color=INK, strokeWidth=7, strokeOpacity=0.35)
-    dots = chart(frame)
+    spans = having(values, "predicted_low")
     shown = told(quantity="quantity", as_written="as inked", measured="measured [tok/s]|,.2f", sigma="σ [tok/s]|,.2f", verdict="verdict")
-    layers += [
-        bar.encode(x=alt.X("predicted_low:Q", scale=_log(ends)), x2="predicted_high:Q", y=y),
-        dots.mark_rule(color=RUST, strokeWidth=2).encode(x=x, y=alt.Y("from:Q", scale=_log(ends)), y2="to:Q"),
-        dots.mark_circle(color=RUST, size=60, opacity=1).encode(x=x, y=y, tooltip=shown),
+    layers = [
+        *_agreement(ends, 1 - tolerance, 1 + tolerance),
+        layer("rule", spans, SPAN, x=place("predicted_low", scale=scale), x2="predicted_high", y=y),
+        layer("rule", values, {"color": RUST, "strokeWidth": 2}, x=x, y=place("from", scale=scale), y2="to"),
+        layer("circle", values, DOT, x=x, y=y, tooltip=shown),
     ]
-    places = np.column_stack([chart_layout.on_log(frame["at"], ends, plot), height - chart_layout.on_log(frame["measured"], ends, height)])
+
+    def pixels(field: str, rows: list[dict]) -> np.ndarray:
+        return np.column_stack([chart_layout.on_log([r[field] for r in rows], ends, plot), height - chart_layout.on_log([r["measured"] for r in rows], ends, height)])
+
+    places = pixels("at", values)
     blocked = [chart_layout.along(np.array([[0, height], [plot, 0]])), chart_layout.boxed(places, 0, 5)]
-    spans = frame.dropna(subset=["predicted_low"])
-    across = [chart_layout.on_log(spans[end], ends, plot) for end in ("predicted_low", "predicted_high")]
-    blocked += [chart_layout.along(np.array([[a, y], [b, y]])) for a, b, y in zip(*across, places[frame["predicted_low"].notna(), 1], strict=True)]
-    names, listed = _named(rows["label"].tolist(), width)
-    layers += _labelled([(place[None], text, "text") for place, text in zip(places, names, strict=True)], blocked, plot, height)
+    blocked += [chart_layout.along(np.array(pair)) for pair in zip(pixels("predicted_low", spans), pixels("predicted_high", spans), strict=True)]
+    names, listed = _named([v["label"] for v in values], width)
+    layers += _labelled([(at[None], text, "text") for at, text in zip(places, names, strict=True)], blocked, plot, height)
     key = [("measured", "● measured ± σ"), ("predicted", "— inked = measured"), ("predicted", f"■ ± {100 * tolerance:.0f}\u202f%"), *listed]
     return _framed(layers, key, "measured [tok/s]", width, height)
 
 
 def roofline(rows: pd.DataFrame, width: int) -> dict:
     """Both roofs, and what prefill and decode reached under them; rows as `charts.roofline`."""
-    peak = float(rows["peak_flops_s"].iloc[0])
-    scale, unit = (1e12, "TFLOP/s") if np.nanmax([peak, rows["measured_flops_s"].max()]) >= 1e12 else (1e9, "GFLOP/s")
-    bandwidth, peak = float(rows["bandwidth_bytes_s"].iloc[0]) / 1e9, peak / scale
+    values = records(rows)
+    peak_flops_s = values[0]["peak_flops_s"]
+    rates = [v["measured_flops_s"] for v in values]
+    scale, unit = (1e12, "TFLOP/s") if max([*rates, peak_flops_s or 0]) >= 1e12 else (1e9, "GFLOP/s")
+    bandwidth, peak = values[0]["bandwidth_bytes_s"] / 1e9, peak_flops_s and peak_flops_s / scale
     slant = bandwidth * 1e9 / scale  # [unit a FLOP/B]
-    frame = rows.assign(**{name: rows[f"{name}_flops_s"] / scale for name in ("measured", "sigma", "predicted", "predicted_low", "predicted_high")})
-    frame["from"], frame["to"] = frame["measured"] - frame["sigma"].fillna(0), frame["measured"] + frame["sigma"].fillna(0)
-    reached = frame[["measured", "predicted", "predicted_low", "predicted_high"]].to_numpy(dtype=float)
-    ridge = peak / slant  # NaN where no compute roof is known
-    at = [v for v in (*frame["flops_per_byte"], ridge) if math.isfinite(v)]
+    values = [{**v, **{name: v[f"{name}_flops_s"] and v[f"{name}_flops_s"] / scale for name in ("measured", "sigma", "predicted", "predicted_low", "predicted_high")}} for v in values]
+    reached = [v[name] for v in values for name in ("measured", "predicted", "predicted_low", "predicted_high") if v[name] is not None]
+    ridge = peak and peak / slant  # None where no compute roof is known
+    at = [*(v["flops_per_byte"] for v in values), *([ridge] if ridge else [])]
     plot = width - LEFT - RIGHT
     x_ends = [min(at) / 3, max(at) * 3]
-    names, listed = _named(rows["label"].tolist(), width)
+    names, listed = _named([v["label"] for v in values], width)
     room = min(chart_layout.CHARACTER * FONT_PX * max(map(len, names)) + 14, 0.45 * plot)
     x_ends[1] = max(x_ends[1], x_ends[0] * (max(at) / x_ends[0]) ** (plot / (plot - room)))  # the last label stands right of its dot
-    high = float(np.nanmax([*reached.ravel(), peak])) * 3
-    y_ends = [min(float(np.nanmin(reached)), slant * x_ends[0]) / 1.5, high]
+    high = max([*reached, peak or 0]) * 3
+    y_ends = [min(min(reached), slant * x_ends[0]) / 1.5, high]
+    values = _bar(values, y_ends[0])
     height = min(plot, 330)
-    x, y = _x("flops_per_byte", x_ends, "FLOPs per byte read"), _y("measured", y_ends)
+    x, y, y_scale = _x("flops_per_byte", x_ends, "FLOPs per byte read"), _y("measured", y_ends), log(*y_ends)
 
-    def pixels(points: list[tuple[float, float]] | np.ndarray) -> np.ndarray:
-        points = np.array(points, dtype=float).reshape(-1, 2)
-        return np.column_stack([chart_layout.on_log(points[:, 0], x_ends, plot), height - chart_layout.on_log(points[:, 1], y_ends, height)])
+    def pixels(points: list[tuple[float, float]]) -> np.ndarray:
+        places = np.array(points, dtype=float).reshape(-1, 2)
+        return np.column_stack([chart_layout.on_log(places[:, 0], x_ends, plot), height - chart_layout.on_log(places[:, 1], y_ends, height)])
 
-    def line(points: list[tuple[float, float]], **mark) -> alt.Chart:
-        values = [{"flops_per_byte": a, "measured": b} for a, b in points]
-        return chart(values).mark_line(color=COLOURS["roof"], strokeWidth=1.5, **mark).encode(x=x, y=y)
+    def known(field: str) -> list[tuple[float, float]]:
+        return [(v["flops_per_byte"], v[field]) for v in having(values, field)]
 
-    top = min(ridge, x_ends[1]) if math.isfinite(ridge) else min(x_ends[1], high / slant)
+    def line(points: list[tuple[float, float]]) -> dict:
+        style = {"color": COLOURS["roof"], "strokeWidth": 1.5, "strokeDash": [6, 4]}
+        return layer("line", [{"flops_per_byte": a, "measured": b} for a, b in points], style, x=x, y=y)
+
+    top = min(ridge, x_ends[1]) if ridge else min(x_ends[1], high / slant)
     slope = [(x_ends[0], slant * x_ends[0]), (top, slant * top)]
-    flat = [(ridge, peak), (x_ends[1], peak)] if math.isfinite(ridge) else []
-    layers = [line(part, strokeDash=[6, 4]) for part in (slope, flat) if part]
-    ink = chart(frame.dropna(subset=["predicted"])).encode(x=x, y=alt.Y("predicted:Q", scale=_log(y_ends)))
-    span = chart(frame.dropna(subset=["predicted_low"])).mark_rule(color=INK, strokeWidth=7, strokeOpacity=0.35)
-    dots = chart(frame)
+    flat = [(ridge, peak), (x_ends[1], peak)] if ridge else []
     shown = told(label="what", flops_per_byte="FLOPs per byte|,.2f", measured=f"measured [{unit}]|,.3~f", sigma=f"σ [{unit}]|,.3~f")
-    layers += [
-        span.encode(x=x, y=alt.Y("predicted_low:Q", scale=_log(y_ends)), y2="predicted_high:Q"),
-        hollow(ink.encode(tooltip=told(label="what", predicted=f"inked [{unit}]|,.3~f"))),
-        dots.mark_rule(color=RUST, strokeWidth=2).encode(x=x, y=alt.Y("from:Q", scale=_log(y_ends)), y2="to:Q"),
-        dots.mark_circle(color=RUST, size=60, opacity=1).encode(x=x, y=y, tooltip=shown),
+    inked_there = told(label="what", predicted=f"inked [{unit}]|,.3~f")
+    layers = [
+        *(line(part) for part in (slope, flat) if part),
+        layer("rule", having(values, "predicted_low"), SPAN, x=x, y=place("predicted_low", scale=y_scale), y2="predicted_high"),
+        hollow(having(values, "predicted"), x=x, y=place("predicted", scale=y_scale), tooltip=inked_there),
+        layer("rule", values, {"color": RUST, "strokeWidth": 2}, x=x, y=place("from", scale=y_scale), y2="to"),
+        layer("circle", values, DOT, x=x, y=y, tooltip=shown),
     ]
-    places = pixels(frame[["flops_per_byte", "measured"]].to_numpy())
-    hollows = pixels(frame[["flops_per_byte", "predicted"]].dropna().to_numpy())
-    blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (hollows, 6)) if len(dots)]
+    places = pixels(known("measured"))
+    blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (pixels(known("predicted")), 6)) if len(dots)]
     blocked += [chart_layout.along(pixels(part)) for part in (slope, flat) if part]
-    spans = frame.dropna(subset=["predicted_low"])
-    up = (pixels(spans[["flops_per_byte", end]].to_numpy()) for end in ("predicted_low", "predicted_high"))
-    blocked += [chart_layout.along(np.array(pair)) for pair in zip(*up, strict=True)]
-    labels = [(place[None], text, "text") for place, text in zip(places, names, strict=True)]
-    for part, text in ((slope, f"memory roof {bandwidth:,.4g} GB/s"), (flat, f"compute roof {peak:,.4g} {unit}")):
+    blocked += [chart_layout.along(np.array(pair)) for pair in zip(pixels(known("predicted_low")), pixels(known("predicted_high")), strict=True)]
+    labels = [(at[None], text, "text") for at, text in zip(places, names, strict=True)]
+    for part, text in ((slope, f"memory roof {bandwidth:,.4g} GB/s"), (flat, f"compute roof {peak or 0:,.4g} {unit}")):
         if part:
             ends = pixels(part)
-            labels.append((ends[0] + np.array([[share] for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)]) * (ends[1] - ends[0]), text, "muted"))
+            labels.append((ends[0] + ALONG * (ends[1] - ends[0]), text, "muted"))
     layers += _labelled(labels, blocked, plot, height)
-    key = [("measured", "● measured ± σ"), *([("predicted", "○ inked")] if frame["predicted"].notna().any() else []), *listed]
+    key = [("measured", "● measured ± σ"), *([("predicted", "○ inked")] if known("predicted") else []), *listed]
     return _framed(layers, key, unit, width, height)
 
 
-def _labelled(labels: list[tuple[np.ndarray, str, str]], blocked: list[np.ndarray], plot: float, height: float) -> list[alt.Chart]:
+def _labelled(labels: list[tuple[np.ndarray, str, str]], blocked: list[np.ndarray], plot: float, height: float) -> list[dict]:
     """Labels (where it may stand, text, colour) beside their places, clear of what is drawn."""
     found = chart_layout.beside([place for place, _, _ in labels], [text for _, text, _ in labels], blocked, plot, height, FONT_PX)
     return [words([{"text": text, "x": x, "y": y}], colour) for (_, text, colour), (x, y) in zip(labels, found, strict=True)]

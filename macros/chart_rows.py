@@ -4,90 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import altair as alt
-import numpy as np
 import pandas as pd
 
 from macros import chart_layout
-from macros.chart_kit import FONT_PX, NARROW, chart, hollow, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, HOLLOW, NARROW, having, layer, linear, log, place, records, spec, told, words
 from macros.chart_svg import COLOURS
 
 STEP_PX = 48  # one row
 RATIO_KEY = [("predicted", "○ predicted = 1"), ("measured", "● measured ± σ")]
 BARS_KEY = [("measured", "■ measured"), ("muted", "¦ memory roof")]
+ACROSS = {"y": place("top", scale=None), "y2": "bottom"}  # a line as high as a row
+Marks = Callable[..., dict]  # (kind, column, style, **channels) -> a layer of the rows that have the column, placed along x by it
 
 
-def ratios(rows: pd.DataFrame, width: int, log: bool) -> dict:
+def ratios(rows: pd.DataFrame, width: int, log_axis: bool) -> dict:
     """Measurement over prediction; rows as `charts.predicted_measured`."""
-    frame = chart_layout.ratio_frame(rows)
-    ends, ticks = chart_layout.ratio_axis(frame, log)
-    scale = alt.Scale(type="log" if log else "linear", domain=ends, nice=False)
-    x = {"scale": scale, "axis": alt.Axis(values=ticks, title="measured ÷ predicted", format=",.2~f")}
-    said = [f"× {r:.2f}" if pd.notna(r) else "not measured" for r in frame["ratio"]]
+    values = chart_layout.ratio_rows(records(rows))
+    ends, ticks = chart_layout.ratio_axis(values, log_axis)
+    x = {"scale": log(*ends) if log_axis else linear(*ends), "axis": {"values": ticks, "title": "measured ÷ predicted", "format": ",.2~f"}}
+    said = ["not measured" if v["ratio"] is None else f"× {v['ratio']:.2f}" for v in values]
     ink, rust = COLOURS["predicted"], COLOURS["measured"]
-    frame = frame.assign(quantity=rows["quantity"])
-    told_here = told(quantity="quantity", ratio="measured ÷ predicted|.3f", low="inked from|.3f", high="inked to|.3f")
+    shown = told(quantity="quantity", ratio="measured ÷ predicted|.3f", low="inked from|.3f", high="inked to|.3f")
 
-    def layers(at: Callable[[str], alt.Chart]) -> list:
+    def layers(at: Marks) -> list[dict]:
         return [
-            at("low").mark_rule(color=ink, strokeWidth=7, strokeOpacity=0.35).encode(x2="high:Q"),
-            at("ratio").mark_rule(color=COLOURS["roof"], strokeWidth=1).encode(x2="one:Q"),
-            hollow(at("one")),
-            at("from").mark_rule(color=rust, strokeWidth=2).encode(x2="to:Q"),
-            at("ratio").mark_circle(color=rust, size=60, opacity=1).encode(tooltip=told_here),
+            at("rule", "low", {"color": ink, "strokeWidth": 7, "strokeOpacity": 0.35}, x2="high"),
+            at("rule", "ratio", {"color": COLOURS["roof"], "strokeWidth": 1}, x2="one"),
+            at("point", "one", {"fill": COLOURS["paper"], "stroke": ink, **HOLLOW}),
+            at("rule", "from", {"color": rust, "strokeWidth": 2}, x2="to"),
+            at("circle", "ratio", DOT, tooltip=shown),
         ]
 
-    return stacked(rows["quantity"], said, frame, width, x, layers, RATIO_KEY)
+    return stacked([v["quantity"] for v in values], said, values, width, x, layers, RATIO_KEY)
 
 
 def bars(rows: pd.DataFrame, width: int) -> dict:
     """Bandwidth pulled against the roof; rows as `charts.backend_bars`."""
-    pairs = list(zip(rows["achieved_gb_s"], rows["roof_gb_s"], strict=True))
     short = width <= NARROW  # the labels need the room; the axis has the GB/s
-    said = [chart_layout.of_roof(got, roof, short) if pd.notna(got) else "not measured" for got, roof in pairs]
-    frame = pd.DataFrame({"roof": rows["roof_gb_s"], "got": rows["achieved_gb_s"], "zero": 0.0, "label": rows["label"]})
-    ticks = chart_layout.ticks_from_zero(float(np.nanmax(frame[["roof", "got"]].to_numpy())))
-    scale = alt.Scale(domain=[0, ticks[-1]], nice=False)
-    x = {"scale": scale, "axis": alt.Axis(values=ticks, title="GB/s")}
-    told_here = told(label="what", got="measured [GB/s]|.1f", roof="memory roof [GB/s]|.1f")
+    values = [{"roof": r["roof_gb_s"], "got": r["achieved_gb_s"], "zero": 0.0, "label": r["label"]} for r in records(rows)]
+    said = ["not measured" if v["got"] is None else chart_layout.of_roof(v["got"], v["roof"], short) for v in values]
+    ticks = chart_layout.ticks_from_zero(max(n for v in values for n in (v["roof"], v["got"]) if n is not None))
+    x = {"scale": linear(0, ticks[-1]), "axis": {"values": ticks, "title": "GB/s"}}
+    shown = told(label="what", got="measured [GB/s]|.1f", roof="memory roof [GB/s]|.1f")
 
-    def layers(at: Callable[[str], alt.Chart]) -> list:
-        dashed = {"color": COLOURS["roof"], "strokeWidth": 1.5, "strokeDash": [4, 3]}
+    def layers(at: Marks) -> list[dict]:
         return [
-            at("zero").mark_rule(strokeWidth=9, color=COLOURS["measured"]).encode(x2="got:Q", tooltip=told_here),
-            at("roof").mark_rule(**dashed).encode(y=alt.Y("top:Q", scale=None), y2="bottom:Q"),
+            at("rule", "zero", {"strokeWidth": 9, "color": COLOURS["measured"]}, x2="got", tooltip=shown),
+            at("rule", "roof", {"color": COLOURS["roof"], "strokeWidth": 1.5, "strokeDash": [4, 3]}, **ACROSS),
         ]
 
-    return stacked(rows["label"], said, frame, width, x, layers, BARS_KEY)
+    return stacked([v["label"] for v in values], said, values, width, x, layers, BARS_KEY)
 
 
 def stacked(
-    labels: pd.Series,
-    said: list[str],
-    frame: pd.DataFrame,
-    width: int,
-    x: dict,
-    marks: Callable[[Callable[[str], alt.Chart]], list],
-    key: list[tuple[str, str]],
+    labels: list, said: list[str], values: list[dict], width: int, x: dict, marks: Callable[[Marks], list[dict]], key: list[tuple[str, str]]
 ) -> dict:
     """A horizontal chart.
 
     Args:
         labels, said: what stands above a row, at its left and at its right
-        frame: what the marks may encode, a row each
-        marks: layers, given what makes a chart of the rows that have a column, placed along x by it
+        values: what the marks may encode, a row each
+        x: scale and axis
+        marks: layers, given what makes one
         key: colour and words that explain a mark
     """
     explained = chart_layout.flowed(dict(enumerate(text for _, text in key)), width - 8, FONT_PX)
     top, padding = 12 + 18 * len(explained), {"left": 10, "right": 14, "top": 8, "bottom": 46}
-    plot, height = width - padding["left"] - padding["right"], top + STEP_PX * len(frame) + 6
-    lines = [top + STEP_PX * i + 33 for i in range(len(frame))]
-    values = frame.assign(y=lines, top=[y - 9 for y in lines], bottom=[y + 9 for y in lines])
+    plot, height = width - padding["left"] - padding["right"], top + STEP_PX * len(values) + 6
+    lines = [top + STEP_PX * i + 33 for i in range(len(values))]
+    placed = [{**v, "y": y, "top": y - 9, "bottom": y + 9} for v, y in zip(values, lines, strict=True)]
 
-    def at(column: str) -> alt.Chart:
-        return chart(values.dropna(subset=[column])).encode(x=alt.X(f"{column}:Q", **x), y=alt.Y("y:Q", scale=None, axis=None))
+    def at(kind: str, column: str, style: dict, **channels: object) -> dict:
+        return layer(kind, having(placed, column), style, **{"x": place(column, **x), "y": place("y", scale=None, axis=None), **channels})
 
-    def column(texts: Iterable[str], x: float) -> list[dict]:
+    def column(texts: Iterable, x: float) -> list[dict]:
         return [{"text": str(t), "x": x, "y": y - 21} for t, y in zip(texts, lines, strict=True)]
 
     keys = [words([{"text": key[i][1], "x": x, "y": 8 + 18 * n}], key[i][0]) for n, line in enumerate(explained) for i, x in line.items()]

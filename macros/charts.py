@@ -8,16 +8,15 @@ in the first one's usermeta.
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
+from html import escape
 
-import altair as alt
 import pandas as pd
 import vl_convert
 
-from macros import chart_depth, chart_growth, chart_log, chart_rows, chart_spread, fonts
-from macros.chart_kit import CONFIG, both
-from macros.chart_svg import COLOURS, inline
+from macros import chart_depth, chart_draw, chart_growth, chart_log, chart_rows, chart_spread, fonts
+from macros.chart_kit import CONFIG, SCHEMA, both
+from macros.chart_svg import COLOURS
 
 __all__ = ["COLOURS", "CONFIG"]
 
@@ -122,23 +121,23 @@ def growth(rows: pd.DataFrame) -> dict:
     return both(lambda width: chart_growth.growth(rows, width))
 
 
-def to_svg(spec: dict, figure_id: str, label: str) -> str:
-    """The chart as inline SVG on one line: one drawing for the column, one for a phone.
+def to_svg(spec: dict, label: str) -> str:
+    """The chart as inline SVG on one line, in the page's colours: one drawing for the column, one for a phone.
 
     Args:
-        figure_id: id of the figure, unique on the page; clip ids start with it
         label: what the chart shows, in a sentence, for those who cannot see it
 
-    Raises: ValueError for an id that is not one, or a colour without a CSS variable.
+    Raises: ValueError for what cannot be drawn, or a colour without a CSS variable.
     """
-    if not re.fullmatch(r"[A-Za-z][\w-]*", figure_id):
-        raise ValueError(f"charts: figure id: letters, digits and hyphens only; got {figure_id!r}")
     narrow = spec.get("usermeta", {}).get("narrow")
     drawings = {"wide": spec} | ({"narrow": narrow} if narrow else {})
-    return "".join(
-        inline(drawn(drawing), css, f"{figure_id}-{css}", label)
-        for css, drawing in drawings.items()
-    )
+    name = escape(" ".join(label.split()))
+    return "".join(chart_draw.drawing(part, f'class="{css}" role="img" aria-label="{name}"', chart_draw.VARIABLES) for css, part in drawings.items())
+
+
+def standing(spec: dict) -> str:
+    """One drawing as an SVG of its own, in the light colours."""
+    return chart_draw.drawing(spec, 'xmlns="http://www.w3.org/2000/svg"', chart_draw.LIGHT)
 
 
 def published(spec: dict, label: str) -> str:
@@ -160,13 +159,7 @@ def bundle() -> str:
 
 
 def _version() -> str:
-    return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-
-
-def drawn(spec: dict) -> str:
-    """One drawing as vl-convert writes it: SVG in the light colours."""
-    _register_fonts()
-    return vl_convert.vegalite_to_svg(spec, vl_version=_version())
+    return ".".join(SCHEMA.rpartition("/v")[2].split(".")[:2])
 
 
 def to_png(svg: str) -> bytes:

@@ -22,7 +22,7 @@ def table() -> dict[str, Chip]:
         labdata.LabError: every problem of a file.
     """
     files = sorted((labdata.ROOT / "chips").glob("*.yml"))
-    every = [chip for path in files for chip in labdata.parse(Chips, path, f"labdata/chips/{path.name}").chips]
+    every = [chip for path in files for chip in labdata.document(Chips, path).chips]
     return {chip.id: chip for chip in every if chip.kind != "memory"}
 
 

@@ -56,7 +56,7 @@ def rate(result: Result) -> Measured | None:
     if result.samples_ns is None:
         return None
     rates = [result.n_tokens / (ns / 1e9) for ns in result.samples_ns]
-    return Measured(statistics.fmean(rates), statistics.stdev(rates) if len(rates) > 1 else math.nan, len(rates))
+    return Measured(statistics.fmean(rates), noise.deviation(rates), len(rates))
 
 
 def ratio(a: Measured, b: Measured) -> Measured:
@@ -78,8 +78,8 @@ def differ(a: Measured, b: Measured) -> bool | None:
     >>> differ(Measured(228.94, 0.10, 5), Measured(226.70, 7.47, 5))     # Day 1: prefill, two formats
     False
     """
-    noise = NOISE_SIGMAS * math.hypot(a.sigma, b.sigma)
-    return None if math.isnan(noise) else abs(a.mean - b.mean) > noise
+    reach = NOISE_SIGMAS * math.hypot(a.sigma, b.sigma)
+    return None if math.isnan(reach) else abs(a.mean - b.mean) > reach
 
 
 def gap(measured: float, predicted: float) -> float:

@@ -7,6 +7,7 @@ leans on what its backend's chips share.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # First match wins. Marketing names: the series number is the generation.
 GENERATIONS = (
@@ -36,6 +37,7 @@ GEFORCE = re.compile(r"RTX [2345]0[5-9]0")
 CPU_THREAD_FLOPS_S = 2 * 8 * 2 * 3e9
 
 
+@lru_cache(maxsize=1000)  # a corpus names a few chips hundreds of times
 def family(chip: str) -> tuple[str, str]:
     """Vendor and generation of a chip by its name.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
+import io
 import json
+import math
 
 import pandas as pd
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from macros import anchors, chart_cache, chart_svg, compare, guard, labdata, notes, rows, seals, tables
 from macros.compare import Score
@@ -27,24 +30,31 @@ from macros.values import (
 NOT_MEASURED = "not measured"
 
 
-def publish(book: Book, id: str, frame: pd.DataFrame) -> str:
-    """Keep a CSV for the build to write, and link to it. No cell of words begins as a spreadsheet's formula does."""
-    words = frame.select_dtypes(exclude=["number", "bool"])
-    safe = frame.assign(**{c: words[c].map(guard.not_a_formula) for c in words})
-    return _keep(book, f"{id}.csv", safe.to_csv(index=False, lineterminator="\n"))
+def publish(book: Book, id: str, found: pd.DataFrame | list[dict]) -> str:
+    """Keep a CSV for the build to write, and link to it: a row each, what is not known empty.
+
+    No cell of words begins as a spreadsheet's formula does.
+    """
+    whole = isinstance(found, pd.DataFrame)
+    columns, cells = (list(found), found.itertuples(index=False)) if whole else (list(found[0] if found else ()), (row.values() for row in found))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([None if cell is pd.NA or cell != cell else guard.not_a_formula(cell) for cell in row] for row in cells)
+    return _keep(book, f"{id}.csv", text.getvalue())
 
 
 def _keep(book: Book, name: str, text: str) -> str:
     """Keep a file of the page at hand for the build to write, and link to it."""
     page = book.here.strip("/").replace("/", "-") or "index"
     address = f"data/{page}-{name}"
-    book.files[address] = text
+    book.publish(address, text)
     return book.link(address)
 
 
-def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame: pd.DataFrame, caption: str) -> str:
+def _table(book: Book, id: str, columns: list[Column], cells: list[dict], found: pd.DataFrame | list[dict], caption: str) -> str:
     html = tables.html_table(columns, cells)
-    return tables.table_figure(id, book.number("table"), html, caption, publish(book, id, frame))
+    return tables.table_figure(id, book.number("table"), html, caption, publish(book, id, found))
 
 
 def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
@@ -141,24 +151,22 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
     return _table(book, id, columns, cells, rows.ink(scores), caption)
 
 
-def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
-    """Raw measurements with sigma, one row a test, conditions beside them."""
-    frame = rows.results(book.lab, runs)
-    cells = []
-    for row in frame.to_dict("records"):
+def results_table(book: Book, runs: list[Run], id: str, caption: str, found: list[dict] | None = None) -> str:
+    """Raw measurements with sigma, one row a test, conditions beside them; `found` are their `rows.results`, where they are at hand."""
+    found, cells, name = found or rows.results(book.lab, runs), [], {m: card.name for m, card in book.lab.models.items()}
+    run_links = {run.id: Markup('<a href="{}">{}</a>').format(book.link(f"machines/{run.machine}/#run-{run.id}"), run.id) for run in runs}
+    for row in found:
         measured = row["mean_tok_s"] > 0  # NaN where the test failed
         decimals = sigma_decimals(row["mean_tok_s"], row["sigma_tok_s"]) if measured else 0
         cells.append(
             {
-                "test": Markup('{} <span class="note">{}</span>').format(
-                    row["test"], "; ".join(filter(None, (book.lab.models[row["model"]].name, row["origin"], row["settings"] if row["origin"] else "", row["note"])))),
+                "test": _noted(row["test"], "; ".join(filter(None, (name[row["model"]], row["origin"], row["settings"] if row["origin"] else "", row["note"])))),
                 "backend": row["backend"],
                 "depth": number(row["depth_tokens"], 0),
                 "rate": number(row["mean_tok_s"], decimals) if measured else NOT_MEASURED,
                 "sigma": number(row["sigma_tok_s"], decimals) if row["sigma_tok_s"] >= 0 else "",
-                "n": "" if pd.isna(row["n"]) else str(row["n"]),
-                "run": Markup('<a href="{}">{}</a>').format(
-                    book.link(f"machines/{runs[0].machine}/#run-{row['run']}"), row["run"]),
+                "n": "" if row["n"] is None else str(row["n"]),
+                "run": run_links[row["run"]],
             }
         )
     columns = [
@@ -170,14 +178,19 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
         Column("n", "n", "right"),
         Column("run", "Run"),
     ]
-    return _table(book, id, columns, cells, frame, caption)
+    return _table(book, id, columns, cells, found, caption)
+
+
+def _noted(words: str, note: str) -> Markup:
+    """A cell's words with a note below them."""
+    return Markup(f'{escape(words)} <span class="note">{escape(note)}</span>')
 
 
 def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
     """A depth sweep: bytes a step, anchored prediction, measurement, gap."""
-    frame = rows.sweep(book.lab, run, test, model, anchor)
+    found = rows.sweep(book.lab, run, test, model, anchor)
     cells = []
-    for i, row in enumerate(frame.to_dict("records")):
+    for i, row in enumerate(found):
         measured = Value(row["measured_tok_s"], "tok/s", "measured", sigma=row["sigma_tok_s"])
         cells.append(
             {
@@ -195,44 +208,44 @@ def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: s
         Column("measured", "Measured [tok/s]", "right", "measured"),
         Column("gap", "Gap", "right"),
     ]
-    if "step_bytes" not in frame:
+    if "step_bytes" not in found[0]:
         columns = [c for c in columns if c.key != "bytes"]
-    return _table(book, id, columns, cells, frame, caption)
+    return _table(book, id, columns, cells, found, caption)
 
 
 def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
     """Rate against depth: measured with sigma, the anchored prediction as a line, the roof."""
-    frame = rows.sweep(book.lab, run, test, model, anchor)
+    found = rows.sweep(book.lab, run, test, model, anchor)
     kind = "decode_depth" if test.startswith("tg") else "prefill_depth"
-    return _figure(book, id, kind, frame, caption, depth_label(frame, test))
+    return _figure(book, id, kind, pd.DataFrame(found), caption, depth_label(found, test))
 
 
-def depth_label(frame: pd.DataFrame, test: str) -> str:
+def depth_label(found: list[dict], test: str) -> str:
     """What a chart of rates against depth shows, in words."""
     what = "Decode" if test.startswith("tg") else "Prefill"
     points = "; ".join(
-        f"depth {r.depth_tokens:,}: measured {r.measured_tok_s:.1f}" + (f", predicted {r.predicted_tok_s:.1f}" if r.predicted_tok_s > 0 else "")
-        for r in frame.itertuples()
+        f"depth {r['depth_tokens']:,}: measured {r['measured_tok_s']:.1f}" + (f", predicted {r['predicted_tok_s']:.1f}" if r["predicted_tok_s"] > 0 else "")
+        for r in found
     )
     return f"{what} rate in tokens per second against context depth. {points}."
 
 
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
     """Bandwidth each backend or format really pulled, against the roof."""
-    frame = rows.bandwidth(book.lab, entries)
-    return _figure(book, id, "backend_bars", frame, caption, bandwidth_label(frame))
+    found = rows.bandwidth(book.lab, entries)
+    return _figure(book, id, "backend_bars", pd.DataFrame(found), caption, bandwidth_label(found))
 
 
-def bandwidth_label(frame: pd.DataFrame) -> str:
+def bandwidth_label(found: list[dict]) -> str:
     """What a chart of bandwidths pulled shows, in words."""
     return "Bandwidth in GB/s against the roof. " + "; ".join(
-        f"{r.label}: {r.achieved_gb_s:.1f} of {r.roof_gb_s:.0f}" for r in frame.itertuples()
+        f"{r['label']}: {r['achieved_gb_s']:.1f} of {r['roof_gb_s']:.0f}" for r in found
     )
 
 
 def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
     """Measured over predicted for every scored number of an ink."""
-    frame = rows.ink([s for s in scores if s.gap is not None])
+    frame = pd.DataFrame(rows.ink([s for s in scores if s.gap is not None]))
     label = "Measured over predicted. " + "; ".join(
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
@@ -241,17 +254,17 @@ def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
 
 def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
     """Share of the roof by the napkin and by exact work, side by side."""
-    frame = rows.shares(book.lab, runs).dropna()
+    found = [row for row in rows.shares(book.lab, runs) if math.isfinite(row["first_order"])]
     cells = [
         {
-            "test": Markup('{} <span class="note">{}, {}</span>').format(r.test, book.lab.models[r.model].name, r.backend),
-            "first": percent(r.first_order, decimals=0).text,
-            "exact": percent(r.exact, decimals=0).text,
+            "test": _noted(row["test"], f"{book.lab.models[row['model']].name}, {row['backend']}"),
+            "first": percent(row["first_order"], decimals=0).text,
+            "exact": percent(row["exact"], decimals=0).text,
         }
-        for r in frame.itertuples()
+        for row in found
     ]
     columns = [Column("test", "Test"), Column("first", "First order", "right"), Column("exact", "Exact work", "right")]
-    return _table(book, id, columns, cells, frame, caption)
+    return _table(book, id, columns, cells, found, caption)
 
 
 def check_table(book: Book, name: str, id: str, caption: str) -> str:

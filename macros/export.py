@@ -239,8 +239,7 @@ def _rates(lab: Lab) -> Table:
         if f"runs/{name}" not in lab.withdrawn:
             told = {"document": f"runs/{name}", "machine": run.machine, "started_at": run.started_at, "engine": run.instrument.engine,
                     "engine_version": run.instrument.engine_version}  # fmt: skip
-            frame = rows.results(lab, [run]).astype(object)
-            found += [{**told, "results_n": n, **row} for n, row in enumerate(frame.where(frame.notna(), None).to_dict("records"), 1)]
+            found += [{**told, "results_n": n, **row} for n, row in enumerate(rows.results(lab, [run]), 1)]
     return _derived("rates", "Every test of every run that counts, statistics recomputed from the samples", ("document", "results_n"), columns, found)
 
 
@@ -263,8 +262,7 @@ def _scores(lab: Lab) -> Table:
     found = []
     for name in sorted(lab.inks):
         told = {"document": f"ink/{name}", "machine": lab.inks[name].machine}
-        frame = rows.ink(compare.scores(lab, name, on.get(name, []))).astype(object)
-        found += [{**told, **row} for row in frame.where(frame.notna(), None).to_dict("records")]
+        found += [{**told, **row} for row in rows.ink(compare.scores(lab, name, on.get(name, [])))]
     return _derived("scores", "Every prediction in ink against its measurement", ("document", "prediction"), columns, found)
 
 

@@ -68,7 +68,7 @@ def inked_rates(scores: list[Score]) -> pd.DataFrame:
     kept = [s for s in scores if s.measured and s.prediction.unit == "tok/s" and s.prediction.kind in ("point", "interval", "ceiling")]
     quantities = [(s.prediction.quantity, s.prediction.kind == "ceiling") for s in kept]
     labels = [f"{words} (ceiling)" if bound and "ceiling" not in words else words for words, bound in quantities]
-    return rows.ink(kept).assign(label=labels, tolerance=compare.TOLERANCE)
+    return pd.DataFrame(rows.ink(kept)).assign(label=labels, tolerance=compare.TOLERANCE)
 
 
 def without_gpu(lab: Lab, scores: list[Score]) -> pd.DataFrame:
@@ -82,7 +82,7 @@ def without_gpu(lab: Lab, scores: list[Score]) -> pd.DataFrame:
         if all(hits) and on_cpu(hits[0][1]) and not on_cpu(hits[1][1]):  # type: ignore[index]
             found.append(s)
     limits = [DIRECTIONS[str(s.prediction.direction)] for s in found]
-    return rows.ink(found).assign(low=[low for low, _ in limits], high=[high for _, high in limits])
+    return pd.DataFrame(rows.ink(found)).assign(low=[low for low, _ in limits], high=[high for _, high in limits])
 
 
 def spread(values: pd.Series, by: pd.Series, least: int) -> pd.DataFrame:

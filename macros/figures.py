@@ -24,12 +24,12 @@ def picture_chart(lab: Lab, runs: list[Run]) -> Chart | None:
     deep = [(run, r) for run in runs for r in run.results if r.n_gen and r.depth and not r.mixed and rate(r) and rows.explained(lab, run, r)]
     if deep:
         run, r = max(deep, key=lambda hit: hit[1].depth)
-        frame = rows.sweep(lab, run, r.test, r.model)
-        return Chart("decode_depth", frame, exhibits.depth_label(frame, r.test))
+        found = rows.sweep(lab, run, r.test, r.model)
+        return Chart("decode_depth", pd.DataFrame(found), exhibits.depth_label(found, r.test))
     reached = [(run, r) for run, r in rows.at_rest(lab, runs) if r.n_gen]
     names = _short([f"{r.backend}, {lab.models[r.model].name.removesuffix(', synthetic weights')}" for _, r in reached])
-    frame = rows.bandwidth(lab, [(name, run, r) for name, (run, r) in zip(names, reached, strict=True)][-PICTURE_BARS:])
-    return Chart("backend_bars", frame, exhibits.bandwidth_label(frame)) if len(frame) else None
+    found = rows.bandwidth(lab, [(name, run, r) for name, (run, r) in zip(names, reached, strict=True)][-PICTURE_BARS:])
+    return Chart("backend_bars", pd.DataFrame(found), exhibits.bandwidth_label(found)) if found else None
 
 
 def _short(labels: list[str]) -> list[str]:

@@ -160,7 +160,7 @@ def read_yaml(path: Path, data: bytes | None = None) -> Any:
         LabError: unreadable, too large, not UTF-8, not the plain YAML of `_Loader`; one line.
     """
     try:
-        return _plain(guard.read_text(path) if data is None else guard.plain(data))
+        return _plain(guard.plain(guard.read_bytes(path) if data is None else data))
     except guard.Refused as error:
         raise LabError([f"{path}: {error}"]) from None
     except yaml.YAMLError as error:

@@ -3,7 +3,8 @@
 A maximum a posteriori fit in log time: residuals and the chips' and machines' own offsets enter through
 a Cauchy loss (scipy's trust-exact solver), so that a misconfigured machine is outvoted and cannot drag the
 rest; coefficients have Gaussian priors (`macros.calibrated.PRIORS`). Offsets of chips and machines are
-fitted and thrown away: they keep seventy rows of one machine from counting as seventy machines.
+fitted and thrown away: they keep seventy rows of one machine from counting as seventy machines. The
+inverse of the curvature at the end is the coefficients' covariance (`macros.uncertainty`).
 
 Knows numpy, scipy and scikit-learn; nothing else of the project imports it at page or prediction time.
 """
@@ -15,11 +16,12 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
-from macros import calibrated, calibration, corpus, labdata, spread
+from macros import calibrated, calibration, corpus, labdata, spread, uncertainty
 from macros.calibrated import BINDING_NORM, prior
 from macros.corpus_models import NotPredictable
 
@@ -54,8 +56,15 @@ def known_rows(rows: Sequence[dict[str, str]]) -> list[Known]:
     return found
 
 
-def coefficients(rows: Sequence[Known], phase: str) -> dict[str, float]:
-    """Fitted coefficients of one phase by name.
+class Learnt(NamedTuple):
+    """Coefficients by name, and the lower triangle of their covariance, a row a name [uncertainty.UNIT]."""
+
+    coefficients: dict[str, float]
+    covariance: dict[str, list[int]]
+
+
+def learn(rows: Sequence[Known], phase: str) -> Learnt:
+    """Fitted coefficients of one phase.
 
     Args:
         rows: only rows of this phase
@@ -75,8 +84,9 @@ def coefficients(rows: Sequence[Known], phase: str) -> dict[str, float]:
     measured = np.log([r.case.loads[0].tokens / r.tok_s for r in rows])
     groups, sizes = _offsets(rows, phase)
     mean, width = np.array([prior(n) for n in names]).T
-    solved = _solve(features, roofs, kinds, measured, groups, sizes, mean, width, NOISE[phase])
-    return {name: round(float(x), 6) for name, x in zip(names, solved)}
+    solved, covariance = _solve(features, roofs, kinds, measured, groups, sizes, mean, width, NOISE[phase])
+    triangle = {name: [round(float(c) / uncertainty.UNIT) for c in row[: i + 1]] for i, (name, row) in enumerate(zip(names, covariance))}
+    return Learnt({name: round(float(x), 6) for name, x in zip(names, solved)}, triangle)
 
 
 def _offsets(rows: Sequence[Known], phase: str) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +100,7 @@ def _offsets(rows: Sequence[Known], phase: str) -> tuple[np.ndarray, np.ndarray]
     return groups, np.array([CHIP[phase]] * len(chips) + [MACHINE[phase]] * len(machines))
 
 
-def _solve(features, roofs, kinds, measured, groups, sizes, mean, width, noise) -> np.ndarray:
+def _solve(features, roofs, kinds, measured, groups, sizes, mean, width, noise) -> tuple[np.ndarray, np.ndarray]:
     n, m = features.shape[1:]
 
     def seconds(x: np.ndarray) -> np.ndarray:
@@ -133,7 +143,8 @@ def _solve(features, roofs, kinds, measured, groups, sizes, mean, width, noise) 
         return j.T @ (_say(residuals(x), robust)[:, None] * j)
 
     start = np.concatenate([mean, np.zeros(len(sizes))])
-    return minimize(half_sum, start, jac=slope, hess=curvature, method="trust-exact", options={"gtol": GRADIENT, "maxiter": STEPS}).x[:m]
+    end = minimize(half_sum, start, jac=slope, hess=curvature, method="trust-exact", options={"gtol": GRADIENT, "maxiter": STEPS}).x
+    return end[:m], np.linalg.inv(curvature(end))[:m, :m]
 
 
 def _say(r: np.ndarray, robust: np.ndarray) -> np.ndarray:
@@ -143,22 +154,28 @@ def _say(r: np.ndarray, robust: np.ndarray) -> np.ndarray:
     return weight
 
 
-def both_phases(rows: Sequence[Known]) -> dict[str, float]:
+def both_phases(rows: Sequence[Known]) -> Learnt:
     """Coefficients of decode and of prefill; their families' names do not meet."""
-    found: dict[str, float] = {}
-    for phase in ("decode", "prefill"):
-        found |= coefficients([r for r in rows if r.case.kind == phase], phase)
-    return found
+    decode, prefill = (learn([r for r in rows if r.case.kind == phase], phase) for phase in ("decode", "prefill"))
+    return Learnt(decode.coefficients | prefill.coefficients, decode.covariance | prefill.covariance)
 
 
-def held_out(rows: Sequence[Known], told: Callable[[str], None] = lambda _: None) -> dict[str, float]:
-    """Each row's rate as predicted by a fit that saw no row of its chip [tok/s]."""
+def rest() -> dict[str, float]:
+    """Variance of a log rate on a new machine that no coefficient accounts for, by phase [1]."""
+    return {phase: round(NOISE[phase] ** 2 + CHIP[phase] ** 2 + MACHINE[phase] ** 2, 6) for phase in NOISE}
+
+
+def held_out(rows: Sequence[Known], told: Callable[[str], None] = lambda _: None) -> dict[str, tuple[float, float]]:
+    """Each row's rate as predicted by a fit that saw no row of its chip [tok/s], and that fit's sigma of its log [1]."""
     found = {}
     chips = sorted({r.chip for r in rows})
     for i, chip in enumerate(chips, 1):
         told(f"{i} of {len(chips)}: {chip}")
         learnt = both_phases([r for r in rows if r.chip != chip])
-        found |= {r.id: calibration.case_rate_tok_s(r.case, learnt) for r in rows if r.chip == chip}
+        known = {"rest": rest(), "covariance": learnt.covariance}
+        for r in rows:
+            if r.chip == chip:
+                found[r.id] = calibration.case_rate_tok_s(r.case, learnt.coefficients), calibration.sigma(r.case, learnt.coefficients, known)
     return found
 
 
@@ -170,20 +187,20 @@ def main() -> None:
         print(f"\rHeld out {line}\033[K", end="", file=sys.stderr, flush=True)
 
     learnt, without = both_phases(rows), held_out(rows, told)
-    off = {r.id: math.log(r.tok_s / without[r.id]) for r in rows}
+    off = {r.id: math.log(r.tok_s / without[r.id][0]) for r in rows}
     told("the intervals, chip by chip")
-    spreads = spread.HeldOut(rows, off)
+    spreads = spread.HeldOut(rows, off, {id: sigma for id, (_, sigma) in without.items()})
     print(file=sys.stderr)
     document = {
         "inputs": calibration.inputs_sha256(),
-        "coefficients": dict(sorted(learnt.items())),
-        "intervals": spread.intervals(rows, off, spreads.level()),
+        "coefficients": dict(sorted(learnt.coefficients.items())),
+        "intervals": {**spreads.chosen(), "rest": rest(), "covariance": learnt.covariance},
         "own_row": spread.own_row(rows, off),
         "own_held_out": spread.own_misses(rows, off),
-        "held_out": spreads.table(without),
+        "held_out": spreads.table({id: rate for id, (rate, _) in without.items()}),
     }
     labdata.write_text(calibration.FIT, _compact(document))
-    print(f"{calibration.FIT}: {len(learnt)} coefficients from {len(rows)} rows")
+    print(f"{calibration.FIT}: {len(learnt.coefficients)} coefficients from {len(rows)} rows")
 
 
 def _compact(document: dict) -> str:
@@ -191,11 +208,17 @@ def _compact(document: dict) -> str:
     parts = []
     for key, value in document.items():
         if isinstance(value, dict):
-            lines = ",\n".join(f"  {json.dumps(k, ensure_ascii=False)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items())
+            lines = ",\n".join(f"  {json.dumps(k, ensure_ascii=False)}: {_line(v)}" for k, v in value.items())
             parts.append(f" {json.dumps(key)}: {{\n{lines}\n }}")
         else:
             parts.append(f" {json.dumps(key)}: {json.dumps(value)}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _line(value: object) -> str:
+    if isinstance(value, dict) and any(isinstance(v, list) for v in value.values()):  # the covariance: a line a coefficient
+        return "{\n" + ",\n".join(f"   {json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in value.items()) + "\n  }"
+    return json.dumps(value, ensure_ascii=False)
 
 
 if __name__ == "__main__":

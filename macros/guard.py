@@ -102,24 +102,28 @@ def name(text: str) -> str:
     return text
 
 
-def read_text(path: Path) -> str:
-    """The text of a YAML file.
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a YAML file.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: not UTF-8.
-        Refused: no plain file, too large (said before it is read), or signs nobody sees.
+        Refused: no plain file, or too large; said before it is read.
     """
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
         raise Refused("file: neither a file nor a folder; got a device, a pipe or a socket")
     if about.st_size > MAX_YAML_BYTES:
         raise Refused(too_large(about.st_size, MAX_YAML_BYTES))
-    return plain(path.read_bytes())
+    return path.read_bytes()
 
 
 def plain(data: bytes) -> str:
-    """Bytes of a YAML file as its text; raises what `read_text` does of them."""
+    """Bytes of a YAML file as its text.
+
+    Raises:
+        ValueError: not UTF-8.
+        Refused: signs nobody sees.
+    """
     text = data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if sign := HIDDEN.search(text):
         line = text.count("\n", 0, sign.start()) + 1

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
+
 from macros import web
 
 
@@ -32,23 +34,28 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import current_book, pages, paging
+    from macros import ahead, current_book, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
+    current_book().site = Path(config["site_dir"])  # emptied a moment ago
     generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
     for address, text in {**generated, **paging.pages(lab)}.items():
         files.append(File.generated(config, address, content=text))
+    # MkDocs comes to them in the order it reads files.
+    ahead.begin(current_book(), [name for name in (file.name for file in files.documentation_pages() if file.src_uri in generated)])
     return files
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
-    from macros import glossary, notes
+    from macros import asides, glossary, notes
 
     home = files.get_file_from_path("glossary.md")
     if home and page.file is not home:
         html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
-    return html + str(notes.section(html))
+    html = asides.back(html)
+    html += str(notes.section(html))
+    return asides.Packed(html)  # type: ignore[return-value]
 
 
 def on_env(env: Any, config: Any, files: Any) -> None:
@@ -68,8 +75,16 @@ def on_env(env: Any, config: Any, files: Any) -> None:
     return env
 
 
+@event_priority(100)  # before the search reads it
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """The page is about to be printed."""
+    page.content = str(page.content)
+    return context
+
+
 def on_post_page(output: str, page: Any, config: Any) -> str:
     """A policy for what the page may load, and links that also work from a folder where no address is set."""
+    page.content = ""  # it is printed: a thousand of them would fill the memory
     return web.guarded(output if config.site_url else web.for_folder(output))
 
 
@@ -93,10 +108,6 @@ def on_post_build(config: Any) -> None:
     from macros import built, chart_cache, current_book, downloads
 
     site = Path(config["site_dir"])
-    for address, text in current_book().files.items():
-        path = site / address
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     downloads.write(current_book().tables(), site / downloads.FOLDER, config.site_description, config.site_url or "")
     name, script = chart_cache.vega()
     (site / "assets" / name).write_bytes(script)

@@ -15,6 +15,8 @@ import dataclasses
 import inspect
 import textwrap
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from macros.javascript_code import Function, NotTranslatable, literal
@@ -68,6 +70,19 @@ def named(thing: Any) -> str:
     return f"{thing.__module__.rpartition('.')[2]}_{thing.__name__}"
 
 
+def _tree(thing: Any) -> ast.stmt:
+    """What a function or a class is in its module's text, which is read once: `inspect` looks through it anew for each."""
+    module = inspect.getmodule(thing)
+    found = _defined(module.__file__).get(thing.__qualname__) if module and module.__file__ else None
+    return found or ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
+
+
+@cache
+def _defined(file: str) -> dict[str, ast.stmt]:
+    tree = ast.parse(Path(file).read_bytes())
+    return {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
 class _Program:
     """What was translated so far, in an order in which all is defined before it is used at load time."""
 
@@ -83,7 +98,7 @@ class _Program:
         name = named(thing)
         if name not in self.done:
             self.done[name] = ""  # its place is taken while what it reaches is translated
-            tree = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
+            tree = _tree(thing)
             text = self._class(thing, tree) if isinstance(thing, type) else Function(self, thing, tree).text(name)
             del self.done[name]  # after what it reached
             self.done[name] = text

@@ -68,7 +68,7 @@ class Function:
         self.locals: set[str] = set(outer)
 
     def fail(self, node: ast.AST, why: str = "") -> NotTranslatable:
-        line = getattr(node, "lineno", 0)
+        line = getattr(node, "lineno", 0) - self.tree.lineno + 1
         return NotTranslatable(f"{self.function.__module__}.{self.function.__qualname__}: line {line} of it: {why or type(node).__name__ + ' is not translated'}; got {ast.unparse(node)[:80]!r}")
 
     def text(self, name: str, kind: str = "function ") -> str:
@@ -86,10 +86,11 @@ class Function:
         body, stored = self.tree.body, _stored(self.tree)
         self.locals |= stored
         lines = self.block(body[1:] if ast.get_docstring(self.tree) else body)
-        fresh = sorted(stored - set(params) - {n.name for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)})
+        nodes = list(ast.walk(self.tree))
+        fresh = sorted(stored - set(params) - {n.name for n in nodes if isinstance(n, ast.FunctionDef)})
         if fresh:
             lines.insert(0, f"let {', '.join(map(_id, fresh))};")
-        star = "*" if any(isinstance(n, ast.Yield) for n in ast.walk(self.tree)) else ""
+        star = "*" if any(isinstance(n, ast.Yield) for n in nodes) else ""
         inner = textwrap.indent("\n".join(lines), "  ")
         head = {"function ": f"function{star} {name}({', '.join(shown)})", "get ": f"get {name}()",
                 "method ": f"{star}{name}({', '.join(shown)})", "arrow": f"const {_id(name)} = ({', '.join(shown)}) =>"}[kind]  # fmt: skip

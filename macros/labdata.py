@@ -166,6 +166,22 @@ def parse(kind: type[BaseModel], path: Path, shown: str, data: bytes | None = No
         raise LabError(said(kind, shown, error)) from None
 
 
+def document(kind: type[BaseModel], path: Path) -> Any:
+    """One file of labdata/ alone, from the snapshot where `load` has found nothing wrong with it.
+
+    Raises:
+        LabError: every problem in this file.
+    """
+    shown = _shown(path, ROOT)
+    try:
+        data = guard.read_bytes(path)
+    except (OSError, guard.Refused):
+        return parse(kind, path, shown)  # which says why
+    kept = snapshot.of(ROOT)
+    key = kept.key(kind, path.name, data)
+    return kept.get(kind, key) if kept.whole(key, ROOT / "raw") else parse(kind, path, shown, data)
+
+
 def said(kind: type[BaseModel], shown: str, error: ValidationError) -> list[str]:
     """What a model found wrong, one line each; past 50 the rest is counted."""
     found = [_line(kind, shown, e) for e in error.errors(include_url=False)[:MAX_SAID]]
@@ -215,7 +231,7 @@ def _checked(kind: type[BaseModel], path: Path, root: Path, data: bytes) -> tupl
     shown = _shown(path, root)
     document = parse(kind, path, shown, data)
     stem = re.sub(r"(\.open)?\.yml$", "", path.name)
-    own = references.unsourced(document, shown, root)
+    own = references.unsourced(document, shown, root) + references.shapeless(document, shown)
     if hasattr(document, "id") and document.id != stem:
         own.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
     return document, own

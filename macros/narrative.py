@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from posixpath import relpath
 
 from markupsafe import Markup
@@ -48,7 +49,7 @@ class Day:
     formula: str = ""
 
 
-@dataclass
+@dataclass(repr=False)  # mkdocs-macros writes out all it is given, before each build: the whole lab, several times
 class Book:
     """The lab as seen from the page being rendered.
 
@@ -56,7 +57,8 @@ class Book:
         here: the page's address below the site's root ("days/01-local-inference/")
         days: the days' pages, in order
         counts: numbered figures and tables so far on this page
-        files: what to publish beside the pages, by address below the root
+        files: what to publish beside the pages, by address below the root; where there is a site it is written at once
+        site: the folder being built; None: nothing is
         firsts: what git remembers of ink and runs (`macros.history`)
         open_parts: parts still to be written, all pages
         source: the page's file below docs/
@@ -70,6 +72,7 @@ class Book:
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str | bytes] = field(default_factory=dict)
+    site: Path | None = None
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
     source: str = ""
@@ -82,6 +85,15 @@ class Book:
     def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
         self.here, self.source, self.counts = here, source, {}
+
+    def publish(self, address: str, data: str | bytes) -> None:
+        """A file beside the pages, by its address below the root."""
+        if self.site is None:
+            self.files[address] = data
+            return
+        path = self.site / address
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
 
     def say(self, printed: object) -> object:
         """Note a Value that the page prints, and hand it on."""

@@ -36,6 +36,18 @@ def t_quantile(p: float, df: int) -> float:
     return math.sqrt(df) * math.tan(low)
 
 
+def deviation(values: Sequence[float]) -> float:
+    """Sample standard deviation, n - 1; NaN for one value.
+
+    The standard library reckons it in fractions: a hundred times as long, and most of a build of many machines.
+
+    >>> round(deviation([4.0, 5.0, 6.0]), 12)
+    1.0
+    """
+    mean = statistics.fmean(values)
+    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else math.nan
+
+
 def half_width(values: Sequence[float]) -> float:
     """Half the 95 % interval of the mean, relative to the mean (fraction); infinite for one value.
 
@@ -48,7 +60,7 @@ def half_width(values: Sequence[float]) -> float:
     n = len(values)
     if n < 2:
         return math.inf
-    sigma = statistics.stdev(values)
+    sigma = deviation(values)
     return t_quantile((1 + CONFIDENCE) / 2, n - 1) * sigma / math.sqrt(n) / statistics.fmean(values)
 
 
@@ -66,6 +78,19 @@ def share_interval(hits: int, n: int) -> tuple[float, float]:
     return max(0.0, (centre - reach) / (n + z * z)), (centre + reach) / (n + z * z)
 
 
+def share_within(n: int, share: float, apart: float) -> float:
+    """How likely a share that is truly `share` comes out within `apart` of it among n (fraction).
+
+    Assumes: n independent draws, as `share_interval` does.
+    Source: the binomial distribution; the doctest adds three entries of its table for n = 20, p = 0.8 (0.175 + 0.218 + 0.205).
+
+    >>> round(share_within(20, 0.8, 0.05), 3)
+    0.598
+    """
+    return sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(n + 1) if abs(k / n - share) <= apart + 1e-12)
+
+
+@functools.cache
 def grubbs_critical(n: int, alpha: float) -> float:
     """Grubbs' two-sided limit on the largest distance from the mean in sigmas, n values.
 
@@ -81,7 +106,7 @@ def outlier(values: Sequence[float]) -> int | None:
     Assumes: the others scatter normally, and one value at most is off.
     """
     n = len(values)
-    sigma = statistics.stdev(values) if n > 2 else 0.0
+    sigma = deviation(values) if n > 2 else 0.0
     if not sigma:
         return None
     mean = statistics.fmean(values)
@@ -97,6 +122,7 @@ def from_others(values: Sequence[float], index: int) -> float:
     return values[index] / statistics.fmean(others) - 1
 
 
+@functools.cache
 def kendall_tail(n: int, s: int) -> float:
     """Chance that n values in random order have a Mann-Kendall S of at least s >= 0.
 

@@ -50,24 +50,25 @@ def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
     newest = max((r.updated for r in reports.values() if r.updated), default=None)
     for page in pages:
         # Material prints it into an attribute as it is
-        page.meta["description"] = html.escape(page.meta.get("description") or web.lead(page.content))
+        content = str(page.content)
+        page.meta["description"] = html.escape(page.meta.get("description") or web.lead(content))
         if page.url in reports:
             told = reports[page.url]
             reference = feeds.bibtex(told, site.name, site.url)
             page.meta["cite"] = html.escape(reference).replace("{", "&#123;").replace("}", "&#125;")  # two are a macro's mark
             page.meta |= {"updated": f"{told.updated:%Y-%m-%d}"} if told.updated else {}
-            book.files[f"{page.url}{summary.FILE}"] = summaries[page.url].as_json()
-            book.files[f"{page.url}cite.bib"] = reference
-            book.files[f"{page.url}CITATION.cff"] = feeds.citation_cff(told, site.name, site.url)
+            book.publish(f"{page.url}{summary.FILE}", summaries[page.url].as_json())
+            book.publish(f"{page.url}cite.bib", reference)
+            book.publish(f"{page.url}CITATION.cff", feeds.citation_cff(told, site.name, site.url))
         # MkDocs would date every page by the build, and two builds of the same files would differ.
         page.update_date = page.meta.get("updated") or (f"{newest:%Y-%m-%d}" if newest else "1970-01-01")
         if cards:
             picture, page.meta["card_alt"] = card(book, page, summaries, site)
             page.meta["card"] = f"{page.url}card.png"
-            book.files[page.meta["card"]] = picture
-        book.files[f"{page.url}index.md"] = twins.markdown(page.content, page.meta.get("title") or page.title)
-    book.files["feed.xml"] = feeds.atom(site.name, site.description, site.url, list(reports.values()))
-    book.files["llms.txt"] = feeds.llms_txt(site.name, site.description, site.url, _sections(pages, reports))
+            book.publish(page.meta["card"], picture)
+        book.publish(f"{page.url}index.md", twins.markdown(content, page.meta.get("title") or page.title))
+    book.publish("feed.xml", feeds.atom(site.name, site.description, site.url, list(reports.values())))
+    book.publish("llms.txt", feeds.llms_txt(site.name, site.description, site.url, _sections(pages, reports)))
 
 
 def card(book: Book, page: Any, summaries: dict[str, Summary], site: Site) -> tuple[bytes, str]:

@@ -34,5 +34,5 @@ def script(roots: Sequence[Any], data: Mapping[str, Any], names: Sequence[str]) 
 def element(book: Book, name: str, text: str) -> Markup:
     """Register a script to be written; the element that loads it."""
     address = f"assets/{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.js"
-    book.files[address] = text
+    book.publish(address, text)
     return Markup('<script src="{}" defer></script>').format(book.link(address))

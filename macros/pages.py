@@ -6,9 +6,9 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, exhibits, figures, headlines, history, paging, predict, rows, tables
+from macros import anchors, asides, compare, exhibits, figures, headlines, history, notes, paging, predict, rows, tables
 from macros.cards import Machine
-from macros.labdata import Lab
+from macros.compare import Score
 from macros.narrative import Book, gap_value, tally_words
 from macros.records import Result, Run
 from macros.tables import Column
@@ -27,22 +27,24 @@ def machine_page(book: Book, name: str) -> str:
     lab = book.lab
     machine = lab.get("machines", name)
     runs = lab.runs_of(name)
+    inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
+    on = {ink: [r for r in runs if r.ink and r.ink.id == ink] for ink in inks}
+    scored = {ink: compare.scores(lab, ink, on[ink]) for ink in inks}
+    found = rows.results(lab, runs)
     book.sentences[name] = headlines.headline(book, machine, runs).html
     parts = [
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
         f'<p class="lead">{book.sentences[name]}</p>',
-        *_warnings(lab, runs),
+        *_warnings(found),
         '## Roofs {#specs}',
         specs_table(book, machine),
-        *_roofline(book, runs),
+        *_roofline(book, runs, [s for scores in scored.values() for s in scores]),
         *(f"- {inert(note)}" for note in machine.notes),
     ]
-    inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
-    on = {ink: [r for r in runs if r.ink and r.ink.id == ink] for ink in inks}
     for i, ink in enumerate(inks[:WHOLE]):
-        parts += _ink_section(book, ink, on[ink], i)
+        parts += _ink_section(book, ink, on[ink], scored[ink], i)
     if inks[WHOLE:]:
-        parts += ["## Earlier ink {#earlier}", _earlier(book, {ink: on[ink] for ink in inks[WHOLE:]})]
+        parts += ["## Earlier ink {#earlier}", _earlier(book, {ink: (on[ink], scored[ink]) for ink in inks[WHOLE:]})]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
@@ -51,7 +53,7 @@ def machine_page(book: Book, name: str) -> str:
         parts += _bandwidth_section(book, runs)
         parts.append("## Raw measurements {#raw}")
         parts.append(exhibits.results_table(book, runs, "measurements",
-                     "Every test, statistics recomputed from the raw samples where they were kept."))
+                     "Every test, statistics recomputed from the raw samples where they were kept.", found))
         parts.append("## Provenance {#provenance}")
         parts += [provenance(book, run) for run in reversed(runs)]
     else:
@@ -60,12 +62,11 @@ def machine_page(book: Book, name: str) -> str:
     if gone:
         parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
         parts += [provenance(book, run) for run in gone]
-    return "\n\n".join(parts)
+    return "\n\n".join(str(asides.aside(part)) for part in parts)
 
 
-def _roofline(book: Book, runs: list[Run]) -> list[str]:
+def _roofline(book: Book, runs: list[Run], scores: list[Score]) -> list[str]:
     """What prefill and decode reached under the roofs, where the roofs say anything."""
-    scores = [s for ink in dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink) for s in compare.scores(book.lab, ink, [r for r in runs if r.ink and r.ink.id == ink])]
     caption = ("Under the roofs, first order: a dot is what was reached, and how much arithmetic each byte read was good for. "
                "On the slope bytes set the pace, under the flat part arithmetic does.")
     return [found] if (found := figures.roofline(book, runs, scores, "roofline", caption)) else []
@@ -84,14 +85,12 @@ def _waits_section(book: Book, name: str) -> list[str]:
     return parts
 
 
-def _warnings(lab: Lab, runs: list[Run]) -> list[str]:
+def _warnings(found: list[dict]) -> list[str]:
     """What every number below is under: synthetic weights, a busy machine, noise, failed tests."""
-    frame = rows.results(lab, runs)
     words = []
-    if (frame["weights"] == "synthetic").any():
+    if any(row["weights"] == "synthetic" for row in found):
         words.append("Synthetic weights: random bits in the real model's shapes and types. Rates depend on shapes and types, not on values.")
-    noted = frame[frame["note"] != ""]
-    for row in noted.to_dict("records"):
+    for row in (row for row in found if row["note"]):
         depth = f" at depth {number(row['depth_tokens'], 0)}" if row["depth_tokens"] else ""
         words.append(f"{row['test']}{depth}, {row['model']}: {row['note']} (run {row['run']}).")
     return [f'<p class="note">{inert(w)}</p>' for w in words]
@@ -124,8 +123,7 @@ WHOLE = 2  # newest inks shown prediction by prediction, with their charts; a re
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
-def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]:
-    scores = compare.scores(book.lab, ink, runs)
+def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], index: int) -> list[str]:
     tail = "" if index == 0 else f"-{index + 1}"
     document = book.lab.inks[ink]
     parts = [
@@ -147,11 +145,10 @@ def _ink_section(book: Book, ink: str, runs: list[Run], index: int) -> list[str]
     return parts
 
 
-def _earlier(book: Book, on: dict[str, list[Run]]) -> str:
+def _earlier(book: Book, on: dict[str, tuple[list[Run], list[Score]]]) -> str:
     """Older inks on one line each: the run, the score in words, and every scored prediction as CSV."""
     cells = []
-    for ink, runs in on.items():
-        scores = compare.scores(book.lab, ink, runs)
+    for runs, scores in on.values():
         csv = exhibits.publish(book, f"scores-{runs[-1].id}", rows.ink(scores))
         links = (Markup('<a href="#run-{0}">{0}</a>').format(run.id) for run in reversed(runs))
         cells.append({"run": Markup(", ").join(links), "score": tally_words(scores), "csv": Markup('<a class="csv" href="{}" download>CSV</a>').format(csv)})
@@ -168,11 +165,11 @@ def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
     base = rows.anchor(run, deep[0]) if deep else None
     if base is None:
         return []
-    frame = rows.sweep(book.lab, run, test, model)
-    last = frame.iloc[-1]
+    found = rows.sweep(book.lab, run, test, model)
+    last = found[-1]
     what = "Decode" if test.startswith("tg") else "Prefill"
     law = "the KV cache's bytes" if test.startswith("tg") else "attention's FLOPs"
-    kept = last["measured_tok_s"] / frame.iloc[0]["measured_tok_s"]
+    kept = last["measured_tok_s"] / found[0]["measured_tok_s"]
     caption = (
         f"{what} rate against context depth, {inert(book.lab.models[model].name)}. "
         f"At {number(last['depth_tokens'], 0)} tokens {percent(kept, how='rate at depth / rate at 0', decimals=0)} "
@@ -219,7 +216,8 @@ def provenance(book: Book, run: Run) -> str:
         "Ink": f"{run.ink.id}, SHA-256 {run.ink.sha256[:12]}…" if run.ink else "none: no prediction was written first",
         "Repeat": run.command,
     }
-    missing = [t for t in run.planned if t not in {r.target.label for r in run.results}]
+    tried = {r.target.label for r in run.results}
+    missing = [t for t in run.planned if t not in tried]
     if missing:
         facts["Not run"] = "; ".join(missing)
     for note in run.notes:
@@ -236,8 +234,7 @@ def provenance(book: Book, run: Run) -> str:
     if name in book.lab.withdrawn:
         taken = book.lab.withdrawn[name]
         facts["Withdrawn"] = f"{taken.at:%-d %B %Y, %H:%M UTC}: {taken.because}"
-    body = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in facts.items())
-    return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
+    return notes.described(list(facts.items()), f' class="provenance" id="run-{escape(run.id)}"')
 
 
 def machine_index(book: Book, page: int = 1) -> str:

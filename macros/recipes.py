@@ -7,11 +7,12 @@ sizes and logged tables (docs/architectures.md). Many published files are mixes 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from macros.ggml_types import BLOCKS, Tensor
 from macros.layouts import layout
-from macros.shapes import Shape, at
+from macros.shapes import Shape, at, own_cache_layers
 
 # Mix -> the type most matrices get.
 BASE = {
@@ -24,7 +25,7 @@ NARROW = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K"
 KEPT_F32 = re.compile(r"_norm\.weight|ffn_gate_inp\.weight|ssm_conv1d|shortconv\.conv\.weight")
 KEPT_F16 = re.compile(r"altup|laurel|per_layer_model_proj")
 FULL = ("F32", "F16", "BF16")
-LAYER = re.compile(r"blk\.(\d+)\.")
+PLACED = re.compile(r"attn_v\.weight|ffn_down")  # their type depends on where they stand: `_value`, `_down`
 
 
 def more_bits(layer: int, n_layer: int) -> bool:
@@ -40,8 +41,7 @@ def more_bits(layer: int, n_layer: int) -> bool:
     return layer < eighth or layer >= 7 * n_layer // 8 or (layer - eighth) % 3 == 2
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a tensor stands: its layer, its rank among the attention values, and the matrix used."""
 
     layer: int
@@ -64,17 +64,56 @@ def recipe(shape: Shape, quant: str, imatrix: bool = False) -> list[Tensor]:
     >>> len(recipe(eight, "Q4_K_M")), sum(t.params for t in recipe(eight, "Q8_0"))
     (399, 8190735360)
     """
+    _known(quant)
+    return [Tensor(name, dims, _type(shape, quant, name, dims, place)) for name, dims, place in _placed(shape, imatrix)]
+
+
+def counted(shape: Shape, quant: str, imatrix: bool = False) -> list[Tensor]:
+    """`recipe` with alike tensors counted under the first one's name: the same sums, a tenth of the work. Raises what it does.
+
+    >>> eight = Shape("qwen3", 36, 4096, 12288, 151936, 32, 8, 128, tied=False)
+    >>> [(t.name, t.type, t.count) for t in counted(eight, "Q4_K_M") if "ffn_down" in t.name]
+    [('blk.0.ffn_down.weight', 'Q6_K', 18), ('blk.4.ffn_down.weight', 'Q4_K', 18)]
+    """
+    _known(quant)
+    found = []
+    for alike in _alike(shape, imatrix):
+        kinds: dict[str, list] = {}
+        for name, dims, place in alike if PLACED.search(alike[0][0]) else alike[:1]:
+            first = kinds.setdefault(_type(shape, quant, name, dims, place), [name, dims, 0])
+            first[2] += 1
+        if len(kinds) == 1:
+            next(iter(kinds.values()))[2] = len(alike)
+        found += [Tensor(name, dims, kind, count) for kind, (name, dims, count) in kinds.items()]
+    return found
+
+
+def _known(quant: str) -> None:
     if quant not in BASE:
         raise ValueError(f"no recipe for this quantisation; got {quant!r}; known: {', '.join(sorted(BASE))}")
+
+
+def _placed(shape: Shape, imatrix: bool) -> list[tuple[str, tuple[int, ...], _Place]]:
+    """Every tensor of a model, in file order: name, dimensions, where it stands."""
     table = list(layout(shape))
     n_values = sum(".attn_v.weight" in name for name, _ in table)
     value, found = 0, []
     for name, dims in table:
-        layer = LAYER.match(name)
-        place = _Place(int(layer[1]) if layer else -1, shape.n_layer, value, n_values, imatrix)
+        layer = int(name.split(".", 2)[1]) if name.startswith("blk.") else -1
+        found.append((name, dims, _Place(layer, shape.n_layer, value, n_values, imatrix)))
         value += ".attn_v.weight" in name
-        found.append(Tensor(name, dims, _type(shape, quant, name, dims, place)))
     return found
+
+
+@lru_cache(maxsize=8)  # a page asks for one model's formats in turn
+def _alike(shape: Shape, imatrix: bool) -> tuple[list[tuple[str, tuple[int, ...], _Place]], ...]:
+    """Those tensors in groups: one name and one size, in layers with a cache of their own or in layers without."""
+    own = own_cache_layers(shape)
+    groups: dict[tuple, list[tuple[str, tuple[int, ...], _Place]]] = {}
+    for tensor in _placed(shape, imatrix):
+        name, dims, place = tensor
+        groups.setdefault((name.removeprefix(f"blk.{place.layer}"), dims, place.layer >= own), []).append(tensor)
+    return tuple(groups.values())
 
 
 def _type(shape: Shape, quant: str, name: str, dims: tuple[int, ...], place: _Place) -> str:

@@ -58,7 +58,7 @@ class Published(Strict):
 
 
 class Sitting(Strict):
-    """One process of a test: how many of its samples came from it, and the machine before and after it; null: not told."""
+    """Repetitions of a test in one go: how many of its samples came from them, and the machine before and after; null: not told."""
 
     n: NotNegative = key("Its share of `samples_ns`, in their order; 0: it failed", 1)
     started_at: AwareDatetime = key("When it began", "2026-11-30T04:10:00Z")
@@ -94,7 +94,7 @@ class Result(Strict):
     started_at: AwareDatetime | None = key("When the test began", "2026-11-30T04:10:00Z", default=None)
     load_before: NotBelow0 | None = key("Share of all cores in use just before the test, while the bench itself waits [1]", 0.1, default=None)
     samples_ns: list[Count] | None = key("Wall time of each repetition [ns]", [6190000000], default=None, min_length=1)
-    sittings: list[Sitting] = key("The processes the samples came from", default_factory=list)
+    sittings: list[Sitting] = key("Repetitions done in one go, and the machine around them", default_factory=list)
     stopped: Literal["repetitions", "interval", "cap"] | None = key("Why there were no more repetitions: as many as asked; the 95 % interval of the mean is narrow enough; the cap", "interval", default=None)
     published: Published | None = key("Mean and sigma, where only they were published", default=None)
     failed: str | None = key("Why there is no result", "engine killed by SIGSEGV", default=None)

@@ -10,12 +10,14 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from macros import proof, shapes, units
-from macros.cards import ShapeDoc
+from macros.cards import Model, ShapeDoc
 from macros.fields import Quantity
 from macros.records import Check
 from macros.seals import sha256
+from macros.seen import GgufFiles
 
-__all__ = ["problems", "sha256", "unsourced"]
+__all__ = ["problems", "sha256", "shapeless", "unsourced"]
+
 
 def unsourced(document: Any, shown: str, root: Path) -> list[str]:
     """Values whose source is not in the file's table, sources whose raw file is missing."""
@@ -28,6 +30,35 @@ def unsourced(document: Any, shown: str, root: Path) -> list[str]:
         if source.raw and not (root / "raw" / source.raw).is_file():
             problems.append(f"{shown}: sources.{name}.raw: no such file in labdata/raw; got {source.raw!r}")
     return problems
+
+
+def shapeless(document: Any, shown: str) -> list[str]:
+    """Models whose tensors llama.cpp's recipes do not give, or whose sizes are no sizes.
+
+    For a file alone, since the code decides it: what is kept of a file was found whole by the same code (`macros.snapshot`).
+    """
+    found = []
+    if isinstance(document, Model):
+        for size, wanted in (("file_size", "bytes"), ("params", "params")):
+            quantity = getattr(document, size)
+            if quantity and units.dimension(quantity.unit) != wanted:
+                found.append(f"{shown}: {size}.unit: not a unit of {size}; got {quantity.unit!r}")
+        part = "quant"
+        try:
+            if document.shape is not None:
+                document.table()
+                part = "shape"
+                document.structure()
+        except ValueError as error:
+            found.append(f"{shown}: {part}: {error}")
+    for file in document.files if isinstance(document, GgufFiles) else []:
+        try:
+            shapes.layers(file.shape.dims)
+            if file.mix:
+                file.table()
+        except ValueError as error:
+            found.append(f"{shown}: {file.id}: {error}")
+    return found
 
 
 def _source_names(value: Any, where: str = "") -> list[tuple[str, str]]:
@@ -87,29 +118,6 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             quantity = getattr(m.specs, spec)
             if quantity and units.dimension(quantity.unit) != wanted:
                 found.append(f"labdata/machines/{m.id}.yml: specs.{spec}.unit: not a unit of {spec}; got {quantity.unit!r}")
-    for m in lab.models.values():
-        for size, wanted in (("file_size", "bytes"), ("params", "params")):
-            quantity = getattr(m, size)
-            if quantity and units.dimension(quantity.unit) != wanted:
-                found.append(f"labdata/models/{m.id}.yml: {size}.unit: not a unit of {size}; got {quantity.unit!r}")
-        if m.shape is None:
-            continue
-        try:
-            m.table()
-        except ValueError as error:
-            found.append(f"labdata/models/{m.id}.yml: quant: {error}")
-            continue
-        try:
-            m.structure()
-        except ValueError as error:
-            found.append(f"labdata/models/{m.id}.yml: shape: {error}")
-    for file in lab.gguf_files.files if lab.gguf_files else []:
-        try:
-            shapes.layers(file.shape.dims)
-            if file.mix:
-                file.table()
-        except ValueError as error:
-            found.append(f"labdata/gguf_files.yml: {file.id}: {error}")
     from_logs = {name for name, model in lab.models.items() if model.shape is None}
 
     def predicted(shown: str, where: str, predictions: list) -> None:

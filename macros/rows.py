@@ -18,21 +18,14 @@ from macros.roofline import achieved_bandwidth_bytes_s
 RESAMPLES = 4000  # of a check's pairs
 
 
-def results(lab: Lab, runs: list[Run]) -> pd.DataFrame:
+def results(lab: Lab, runs: list[Run]) -> list[dict]:
     """Every test of some runs: setting, statistics recomputed from the samples, conditions.
 
-    Columns: run, experiment, model, weights, test, depth_tokens, backend, n_threads,
-    mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; absent where a log does not tell), load_before, note,
+    Keys: run, experiment, model, weights, test, depth_tokens, backend, n_threads,
+    mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; None where a log does not tell), load_before, note,
     origin (the instrument, where the run was imported), settings (what was told of the rest).
     """
-    frame = pd.DataFrame([_result(lab, run, r) for run in runs for r in run.results], columns=_RESULT_COLUMNS)
-    return frame.astype({"n": "Int64"})
-
-
-_RESULT_COLUMNS = [
-    "run", "experiment", "model", "weights", "test", "depth_tokens", "backend", "n_threads",
-    "mean_tok_s", "sigma_tok_s", "n", "load_before", "note", "origin", "settings",
-]  # fmt: skip
+    return [_result(lab, run, r) for run in runs for r in run.results]
 
 
 def _result(lab: Lab, run: Run, r: Result) -> dict:
@@ -63,14 +56,13 @@ def _settings(r: Result) -> str:
     return ", ".join(f"{name} {value}" for name, value in {**told, **r.settings}.items() if value is not None)
 
 
-def ink(scores: list[Score]) -> pd.DataFrame:
+def ink(scores: list[Score]) -> list[dict]:
     """An ink, scored, one row a prediction; numbers in the prediction's unit.
 
-    Columns: prediction, quantity, kind, unit, as_written, predicted, predicted_low,
+    Keys: prediction, quantity, kind, unit, as_written, predicted, predicted_low,
     predicted_high, measured, sigma, n, gap, gap_sigma, verdict, distinguishable, run.
     """
-    return pd.DataFrame(
-        [
+    return [
             {
                 "prediction": s.prediction.id,
                 "quantity": s.prediction.quantity,
@@ -91,7 +83,6 @@ def ink(scores: list[Score]) -> pd.DataFrame:
             }
             for s in scores
         ]
-    )
 
 
 def anchor(run: Run, result: Result) -> Result | None:
@@ -107,14 +98,14 @@ def anchor(run: Run, result: Result) -> Result | None:
     return (own + alike + [None])[0]
 
 
-def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = None) -> pd.DataFrame:
+def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = None) -> list[dict]:
     """A depth sweep: measured, the first-order prediction anchored at depth 0, and the roof.
 
     Args:
         test: "pp<N>" or "tg<N>"
         anchor_on: a result at depth 0 of another run, where this run has none
 
-    Columns: run, depth_tokens, step_bytes (decode only), measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s, gap.
+    Keys: run, depth_tokens, step_bytes (decode only), measured_tok_s, sigma_tok_s, predicted_tok_s, roof_tok_s, gap.
 
     Raises:
         LabError: the run has no such sweep.
@@ -136,7 +127,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
             {
                 "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
-                "step_bytes": predict.step_bytes(card, r.depth, r.kv_types),
+                **({"step_bytes": predict.step_bytes(card, r.depth, r.kv_types)} if r.n_gen else {}),
                 "measured_tok_s": m.mean,
                 "sigma_tok_s": m.sigma,
                 "predicted_tok_s": predicted,
@@ -144,8 +135,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
                 "gap": compare.gap(m.mean, predicted),
             }
         )
-    frame = pd.DataFrame(rows)
-    return frame if deep[0].n_gen else frame.drop(columns="step_bytes")
+    return rows
 
 
 def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[float, float]:
@@ -157,10 +147,10 @@ def _first_order(machine: Machine, card: predict.Model, r: Result) -> tuple[floa
     return ratio, roof * ratio if roof else math.nan
 
 
-def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
+def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> list[dict]:
     """Bandwidth decode really pulled, first order (rate x bytes per step) [GB/s].
 
-    Columns: label, achieved_gb_s, roof_gb_s, share.
+    Keys: label, achieved_gb_s, roof_gb_s, share.
     """
     rows = []
     for label, run, r in entries:
@@ -171,7 +161,7 @@ def bandwidth(lab: Lab, entries: list[tuple[str, Run, Result]]) -> pd.DataFrame:
         achieved = achieved_bandwidth_bytes_s(m.mean, read)
         roof = lab.machines[run.machine].specs.memory_bandwidth.si
         rows.append({"label": label, "achieved_gb_s": achieved / 1e9, "roof_gb_s": roof / 1e9, "share": achieved / roof})
-    return pd.DataFrame(rows, columns=["label", "achieved_gb_s", "roof_gb_s", "share"])
+    return rows
 
 
 def explained(lab: Lab, run: Run, r: Result) -> bool:
@@ -209,10 +199,10 @@ def token_work(card: predict.Model, r: Result) -> tuple[float, float]:
     return 2 * predict.token_params(card), predict.exact_prefill_flops_per_token(card, r.n_prompt)
 
 
-def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
+def shares(lab: Lab, runs: list[Run]) -> list[dict]:
     """Share of the roof at depth 0 by both models of the work, of what `at_rest` finds.
 
-    Columns: run, test, model, backend, rate_tok_s, first_order, exact (fractions; NaN where no compute roof is known).
+    Keys: run, test, model, backend, rate_tok_s, first_order, exact (fractions; NaN where no compute roof is known).
     """
     found = []
     for run, r in at_rest(lab, runs):
@@ -221,7 +211,7 @@ def shares(lab: Lab, runs: list[Run]) -> pd.DataFrame:
         roof = machine.specs.memory_bandwidth if r.n_gen else machine.specs.peak_compute
         first, exact = (m.mean * work / roof.si for work in token_work(card, r)) if roof else (math.nan, math.nan)
         found.append({"run": run.id, "test": r.test, "model": r.model, "backend": r.backend, "rate_tok_s": m.mean, "first_order": first, "exact": exact})
-    return pd.DataFrame(found)
+    return found
 
 
 def check(document: Check) -> pd.DataFrame:

@@ -44,12 +44,12 @@ class SeenFile(Strict):
     note: str | None = key("What a reader should know", "Holds a draft layer", default=None)
 
     def table(self) -> list[work.Tensor]:
-        """The tensor table by llama.cpp's recipe; a file whose mix is its own has its parameters counted as F16.
+        """The tensor table by llama.cpp's recipe, alike ones counted; a file whose mix is its own has its parameters counted as F16.
 
         Raises:
             ValueError: no layout for the architecture, or no recipe for the mix.
         """
-        return work.recipe(self.shape.dims, self.mix or "F16", self.imatrix)
+        return work.counted(self.shape.dims, self.mix or "F16", self.imatrix)
 
 
 class GgufFiles(Document):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 PerLayer = int | tuple[int, ...]  # one number for every layer, or one a layer
 
@@ -218,6 +219,7 @@ def recurrent_flags(shape: Shape) -> tuple[bool, ...]:
     return (rule in ("all", "beside"),) * n
 
 
+@lru_cache(maxsize=64)  # the formats of one model ask in turn
 def layers(shape: Shape) -> tuple[Layer, ...]:
     """A model's layers, those alike counted together.
 

@@ -2,9 +2,11 @@
 
 Intervals are group-conditional conformal (Gibbs, Cherian, Candès 2023, Conformal Prediction With Conditional
 Guarantees): a quantile regression (scikit-learn's QuantileRegressor) of each row's score on the classes it belongs
-to, which overlap. The score is a held-out miss as a multiple of its phase's 10 % or 90 % tail, the side it fell to.
-Such a regression holds its own rows; the rows of a chip it has not seen miss together, and more of them. So its
-level is raised until chips left out one by one hold 80 %: for a chip being scored, the others alone decide.
+to, which overlap. The score is a held-out miss over the sigma that the fit gave the row (normalised conformal: a
+chip unlike the others is held wider for a reason known beforehand), as a multiple of its phase's 10 % or 90 %
+tail, the side it fell to. Such a regression holds its own rows; the rows of a chip it has not seen miss together,
+and more of them. So its level is raised, for each phase, until chips left out one by one hold 80 %: for a chip
+being scored, the others alone decide.
 
 What is kept is a table of numbers, which a prediction reads without scikit-learn. MAPIE's conformal regressors
 refit the estimator they calibrate, without regard to chips, and a prediction would have to load them.
@@ -27,54 +29,69 @@ SHRINK = 0.002  # L1 penalty: a class must earn its own width
 SMALL = 0.02  # scores below this multiple of a tail are alike
 
 
-def intervals(rows: Sequence, off: Mapping[str, float], level: float) -> dict[str, dict[str, float]]:
-    """Both tails by phase, and by class the log of what widens them, of log(measured / predicted).
+PHASES = ("decode", "prefill")
+
+
+def intervals(rows: Sequence, off: Mapping[str, float], sigma: Mapping[str, float], level: float) -> dict[str, dict[str, float]]:
+    """Both tails by phase, and by class the log of what widens them, of log(measured / predicted) over sigma.
 
     Args:
+        off: log(measured / predicted) of each row, held out
+        sigma: what the fit gave each row's log rate, held out
         level: of the regression; above what it shall hold on chips it has not seen
     """
     rows = [r for r in rows if r.case.kind != "mixed"]
-    low, high = ({phase: float(np.quantile([off[r.id] for r in rows if r.case.kind == phase], tail)) for phase in ("decode", "prefill")} for tail in TAILS)
+    far = {r.id: off[r.id] / sigma[r.id] for r in rows}
+    low, high = ({phase: float(np.quantile([far[r.id] for r in rows if r.case.kind == phase], tail)) for phase in PHASES} for tail in TAILS)
     each = [calibration.case_classes(r.case) for r in rows]
     names = sorted({n for c in each for n in c})
     x = np.array([[n in c for n in names] for c in each], dtype=float)
-    score = [off[r.id] / (high if off[r.id] > 0 else low)[r.case.kind] for r in rows]
+    score = [far[r.id] / (high if far[r.id] > 0 else low)[r.case.kind] for r in rows]
     model = QuantileRegressor(quantile=level, alpha=SHRINK, solver="highs").fit(x, np.log(np.maximum(score, SMALL)))
-    widen = {n: round(float(c), 4) for n, c in zip(["all", *names], [model.intercept_, *model.coef_]) if abs(c) > 1e-4}
-    return {"low": {p: round(v, 4) for p, v in low.items()}, "high": {p: round(v, 4) for p, v in high.items()}, "widen": widen}
+    widen = {n: float(c) + (model.intercept_ if n in PHASES else 0.0) for n, c in zip(names, model.coef_)}
+    return {"low": {p: round(v, 4) for p, v in low.items()}, "high": {p: round(v, 4) for p, v in high.items()},
+            "widen": {n: round(c, 4) for n, c in widen.items() if abs(c) > 1e-4}}  # fmt: skip
 
 
 class HeldOut:
-    """Intervals at every level for every chip left out, and the level that the others' rows choose."""
+    """Intervals at every level for every chip left out, and the level of each phase that the others' rows choose."""
 
-    def __init__(self, rows: Sequence, off: Mapping[str, float]):
-        self.rows, self.off = rows, off
+    def __init__(self, rows: Sequence, off: Mapping[str, float], sigma: Mapping[str, float]):
+        self.rows, self.off, self.sigma = rows, off, sigma
         self.ends: dict[tuple[str, float], dict] = {}
         for chip in sorted({r.chip for r in rows}):
             for level in LEVELS:
-                self.ends[chip, level] = intervals([r for r in rows if r.chip != chip], off, level)
+                self.ends[chip, level] = intervals([r for r in rows if r.chip != chip], off, sigma, level)
 
     def ratio(self, row, level: float) -> tuple[float, float]:
         """Measured over predicted at both ends, learnt without the row's chip [1]."""
-        return calibration.interval(calibration.case_classes(row.case), self.ends[row.chip, level])
+        return calibration.interval(calibration.case_classes(row.case), self.sigma[row.id], self.ends[row.chip, level])
 
-    def level(self, but: str | None = None) -> float:
-        """The level at which the held-out intervals come nearest to 80 %, over all chips but one."""
-        others = [r for r in self.rows if r.chip != but and r.case.kind != "mixed"]
+    def level(self, phase: str, but: str | None = None) -> float:
+        """The level at which a phase's held-out intervals come nearest to 80 %, over all chips but one."""
+        others = [r for r in self.rows if r.chip != but and r.case.kind == phase]
 
         def held(level: float) -> float:
             ends = ((self.ratio(r, level), math.exp(self.off[r.id])) for r in others)
-            return sum(low <= miss <= high for (low, high), miss in ends) / len(others)
+            return sum(low <= miss <= high for (low, high), miss in ends) / max(1, len(others))
 
         return min(LEVELS, key=lambda level: abs(held(level) - calibration.LEVEL))
 
+    def chosen(self) -> dict[str, dict[str, float]]:
+        """Intervals from all rows, each phase's at its level."""
+        found: dict[str, dict[str, float]] = {}
+        for phase in PHASES:
+            for key, part in intervals(self.rows, self.off, self.sigma, self.level(phase)).items():
+                found.setdefault(key, {}).update({name: x for name, x in part.items() if name.partition(",")[0] == phase})
+        return found
+
     def table(self, without: Mapping[str, float]) -> dict[str, list[float]]:
-        """Per row: predicted rate and both ends, from fits, intervals and a level that saw no row of its chip [tok/s]."""
-        levels = {chip: self.level(chip) for chip in {r.chip for r in self.rows}}
+        """Per row: predicted rate and both ends [tok/s], and sigma [1]; fits, intervals and levels saw no row of its chip."""
+        levels = {(chip, phase): self.level(phase, chip) for chip in {r.chip for r in self.rows} for phase in PHASES}
         found = {}
         for r in self.rows:
-            low, high = self.ratio(r, levels[r.chip])
-            found[r.id] = [float(f"{without[r.id] * x:.5g}") for x in (1.0, low, high)]
+            low, high = self.ratio(r, levels[r.chip, r.case.loads[0].phase])
+            found[r.id] = [float(f"{x:.5g}") for x in (*(without[r.id] * x for x in (1.0, low, high)), self.sigma[r.id])]
         return dict(sorted(found.items()))
 
 

@@ -39,29 +39,13 @@ def html_table(
 
     Raises: KeyError for a row without one of the columns.
     """
-    head = Markup("").join(
-        Markup('<th scope="col"{}>{}</th>').format(_classes(column), column.header)
-        for column in columns
-    )
-    body = Markup("").join(
-        Markup("<tr>{}</tr>").format(
-            Markup("").join(
-                _cell(column, row[column.key], first=index == 0)
-                for index, column in enumerate(columns)
-            )
-        )
-        for row in rows
-    )
-    return _one_line(
-        Markup(
-            '<table class="rows"{}>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>'
-        ).format(
-            Markup(' id="{}"').format(id) if id else "",
-            Markup("<caption>{}</caption>").format(caption) if caption else "",
-            head,
-            body,
-        )
-    )
+    # Plain strings put together: Markup.format takes ten times as long, and a lab of a thousand machines has a million cells.
+    head = "".join(f'<th scope="col"{_classes(column)}>{escape(column.header)}</th>' for column in columns)
+    labels = [(column.key, f'{_classes(column)} data-label="{escape(column.header)}"') for column in columns]
+    body = "".join(f"<tr>{_cells(row, labels)}</tr>" for row in rows)
+    named = f' id="{escape(id)}"' if id else ""
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return _one_line(f'<table class="rows"{named}>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>')
 
 
 def figure(
@@ -100,17 +84,14 @@ def _numbered(
     )
 
 
-def _classes(column: Column) -> Markup:
+def _classes(column: Column) -> str:
     names = " ".join(filter(None, ("num" if column.align == "right" else "", column.css)))
-    return Markup(' class="{}"').format(names) if names else Markup("")
+    return f' class="{escape(names)}"' if names else ""
 
 
-def _cell(column: Column, value: object, *, first: bool) -> Markup:
-    tag = Markup("th") if first else Markup("td")
-    scope = Markup(' scope="row"') if first else ""
-    return Markup('<{}{}{} data-label="{}">{}</{}>').format(
-        tag, scope, _classes(column), column.header, escape(value), tag
-    )
+def _cells(row: Mapping[str, object], labels: list[tuple[str, str]]) -> str:
+    (key, first), *rest = labels
+    return f'<th scope="row"{first}>{escape(row[key])}</th>' + "".join(f"<td{label}>{escape(row[key])}</td>" for key, label in rest)
 
 
 def _one_line(html: str) -> str:

@@ -162,10 +162,13 @@ class Value:
         return self.bare + ("×" if self.unit == "×" else THIN + self.unit)
 
     @property
+    def _data(self) -> Markup:
+        return Markup(f'<data value="{self.n:.9g}">{escape(self.text)}</data>')
+
+    @property
     def linked(self) -> Markup:
         """The value as a link straight to where it is documented: for lists over all of labdata, without a note each."""
-        data = Markup('<data value="{}">{}</data>').format(f"{self.n:.9g}", self.text)
-        return Markup('<a class="v {}" href="{}">{}</a>').format(self.kind, self.href, data) if self.href else data
+        return Markup(f'<a class="v {self.kind}" href="{escape(self.href)}">{self._data}</a>') if self.href else self._data
 
     @property
     def note(self) -> Markup:
@@ -174,18 +177,15 @@ class Value:
             return Markup("")
         # (the same value in two units or two roundings is one input)
         own = {f"{i.name} {i.how} {i.si!r}": i for i in self.inputs or ()}
-        given = Markup("; ").join(Markup("{}{}").format(i.__html__(), f" {i.name or i.how}" if i.name or i.how else "") for i in own.values())
-        where = Markup('<a href="{}">{}</a>').format(self.href, WHERE[self.kind]) if self.href else ""
+        given = Markup("; ".join(i.__html__() + escape(f" {i.name or i.how}" if i.name or i.how else "") for i in own.values()))
+        where = Markup(f'<a href="{escape(self.href)}">{WHERE[self.kind]}</a>') if self.href else ""
         label = {"derived": "Formula", "spec": "Source"}.get(self.kind, "How")
-        first = Markup('<b class="{}">{}</b>, {}').format(self.kind, self.text, ", ".join(filter(None, (self.name, KIND_WORDS[self.kind]))))
+        first = Markup(f'<b class="{self.kind}">{escape(self.text)}</b>, {escape(", ".join(filter(None, (self.name, KIND_WORDS[self.kind]))))}')
         return notes.facts(first, ((label, self.how), ("From", given), *self.facts, ("See", where)))
 
     def __html__(self) -> str:
-        data = Markup('<data value="{}">{}</data>').format(f"{self.n:.9g}", self.text)
         note = self.note
-        if note:
-            return notes.refer(data, f"v {self.kind}", note)
-        return Markup('<span class="v {}">{}</span>').format(self.kind, data)
+        return notes.refer(self._data, f"v {self.kind}", note) if note else Markup(f'<span class="v {self.kind}">{self._data}</span>')
 
     def __str__(self) -> str:
         return self.__html__()

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from macros.ggml_types import BLOCKS, Tensor, tensor_bytes
-from macros.recipes import recipe
+from macros.recipes import counted, recipe
 from macros.shapes import Layer, Shape
 from macros.structure import Structure, structure, total_bytes, total_params
 
 # What a reader of this module needs beside it.
-__all__ = ["BLOCKS", "Shape", "Structure", "Tensor", "recipe", "structure", "tensor_bytes", "total_bytes", "total_params"]
+__all__ = ["BLOCKS", "Shape", "Structure", "Tensor", "counted", "recipe", "structure", "tensor_bytes", "total_bytes", "total_params"]
 
 KV_CELL_PAD = 256  # llama.cpp pads the cells attention reads, and a window's cache, to a multiple of this
 STATE_BYTES = 4  # recurrent states are f32

@@ -51,7 +51,7 @@ def subject(name: str, quant: str, arch: str, counts: Sequence[int], weights: Se
     return Subject(name, quant, Structure(arch, *counts, tuple(Weights(*w) for w in weights), tuple(Layer(*x) for x in layers)))
 
 
-def answer(ask: Ask, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
+def answer(ask: Ask, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping]) -> dict[str, float | None]:
     """All numbers of the page by name; None: not known, because the machine's peak or memory is not.
 
     Args:
@@ -117,7 +117,7 @@ def exact(ask: Ask) -> dict[str, float | None]:
     }
 
 
-def fitted(ask: Ask, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
+def fitted(ask: Ask, coefficients: Mapping[str, float], intervals: Mapping[str, Mapping]) -> dict[str, float | None]:
     """The calibrated prediction of tg128 and pp512 for one sequence, with its interval [tok/s] and the times it adds up [s].
 
     None where no layer attends: no such model was among the measurements it learnt from.

@@ -146,7 +146,7 @@ def _models(lab: Lab) -> dict[str, dict[str, Any]]:
     for id, model in found.items():
         for quant in {*FORMATS, *mixes.get(id, ())} - set(model["formats"]):
             try:
-                table = work.recipe(shapes[id], quant)
+                table = work.counted(shapes[id], quant)
                 model["formats"][quant] = [work.total_bytes(table), work.total_params(table), _weights(work.structure(shapes[id], table)), None]
             except ValueError:
                 continue  # no layout of this architecture, or no such mix of it

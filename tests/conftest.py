@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium through Playwright's sync API; a test opens pages of its own: `browser.new_page(...)`, closed by it."""
+    """Chromium through Playwright's sync API; tests open pages with `open_page` or `read`."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -138,7 +138,47 @@ def browser() -> Iterator[Any]:
         chrome.close()
 
 
-def until(page: Any, script: str, timeout_s: float = 30) -> None:
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens empty pages, each in a context of its own: `open_page(**options of a context)`; closed after the test.
+
+    What a page complains of is kept in `page.complaints`: uncaught errors, errors and warnings of the console, failed answers.
+    A test that ends with any fails; one that provokes them looks at the list and clears it.
+    """
+    pages = []
+
+    def opened(**how: Any) -> Any:
+        page = browser.new_context(**{"viewport": {"width": 1280, "height": 850}, **how}).new_page()
+        page.set_default_timeout(60_000)  # a busy machine is slow, not wrong
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda said: page.complaints.append(f"{said.text} ({said.location['url']})") if said.type in ("error", "warning") else None)
+        page.on("response", lambda answer: page.complaints.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None)
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.context.close()
+    # In a folder a typeface may not be fetched ahead; it comes with the style sheet.
+    said = [line for page in pages for line in page.complaints if not ("file://" in line and ".woff2" in line)]
+    assert not said, "\n".join(said)
+
+
+@pytest.fixture
+def read(open_page: Callable[..., Any], request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Opens pages at an address, a whole one or one below the built site's, their typefaces there: `read(address, **options of a context)`."""
+
+    def reader(address: str, **how: Any) -> Any:
+        page = open_page(**how)
+        page.goto(address if ":" in address else request.getfixturevalue("served") + address)
+        page.evaluate("() => document.fonts.ready")
+        return page
+
+    return reader
+
+
+def until(page: Any, script: str, timeout_s: float = 60) -> None:
     """Wait for a script's value to be true; Playwright's own waiting evaluates strings in the page, which its policy forbids."""
     end = time.monotonic() + timeout_s
     while not page.evaluate(script):

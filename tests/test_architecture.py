@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "guard", "versions", "javascript", "javascript_code"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "uncertainty", "guard", "versions", "javascript", "javascript_code"},
     {"shapes"},
     {"layouts"},
     {"recipes"},
@@ -39,7 +39,7 @@ LAYERS = [
     {"predict_cli"},
     {"history", "schema_docs", "predict", "yours", "compare", "architectures"},
     {"anchors"},
-    {"notes"},
+    {"notes", "asides"},
     {"places", "built", "web"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_depth", "chart_rows",
      "chart_log", "chart_spread", "chart_growth", "charts", "chart_cache", "pictures", "tables"},
@@ -54,11 +54,11 @@ LAYERS = [
     {"posts"},
     {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "paging", "page_script", "yours_page", "compare_page"},
     {"pages", "outputs", "front"},
+    {"ahead"},
     {"hooks", "__init__", "rendering"},
 ]
 ONLY = {  # package -> modules that may import it
     "mkdocs": {"macros/__init__", "macros/hooks", "macros/rendering"},
-    "altair": {f"macros/{name}" for name in ("charts", "chart_kit", "chart_depth", "chart_rows", "chart_log", "chart_spread", "chart_growth")},
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/files"},
     "llama_cpp": {"bench/llama", "bench/llama_text"},

@@ -48,13 +48,8 @@ def test_axes_end_where_they_should():
 
 
 @pytest.fixture
-def page(browser: Any, served: str) -> Any:
-    opened = browser.new_page()
-    opened.complaints = []
-    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-    yield opened
-    opened.close()
-    assert not opened.complaints
+def page(open_page: Any) -> Any:
+    return open_page()
 
 
 ROWS, PAIR = "#lines tbody tr", "#pair-table tbody tr"
@@ -64,17 +59,14 @@ def texts(page: Any, rows: str) -> list[str]:
     return [re.sub(r"\s+", " ", t).strip() for t in page.locator(rows).all_inner_texts()]
 
 
-def test_the_script_shows_what_the_build_wrote(browser: Any, page: Any, served: str):
-    plain = browser.new_context(java_script_enabled=False)
-    bare = plain.new_page()
-    bare.goto(f"{served}compare/")
+def test_the_script_shows_what_the_build_wrote(read: Any, page: Any, served: str):
+    bare = read("compare/", java_script_enabled=False)
     page.goto(f"{served}compare/")
     for rows in (ROWS, PAIR):
         assert texts(bare, rows) == texts(page, rows) and texts(page, rows)
     assert not bare.locator("#compare-form").is_visible()
     ends = "all => all.map(x => Number(x.getAttribute('d').split('H')[1]))"  # drawn from the share as printed, to half a unit of the axis
     assert bare.eval_on_selector_all(f"{ROWS} [data-c=bar]", ends) == pytest.approx(page.eval_on_selector_all(f"{ROWS} [data-c=bar]", ends), abs=0.5)
-    plain.close()
     page.select_option("#c-b", page.input_value("#c-a"))  # and back, so that the script has written the pair itself
     page.select_option("#c-b", label="Apple M4 MacBook Pro, 24 GB: Qwen3-8B Q4_K_M, Metal")
     assert any("226.7 ± 7.5" in row and "not distinguishable" in row for row in texts(page, PAIR))
@@ -115,7 +107,7 @@ def thousand(lines: list[Line]) -> list[Line]:
     return sorted(found, key=lambda x: -x.share)
 
 
-def test_a_thousand_machines_stay_light_and_turn_over(browser: Any, thousand: list[Line], monkeypatch: pytest.MonkeyPatch, site: Path):
+def test_a_thousand_machines_stay_light_and_turn_over(page: Any, thousand: list[Line], monkeypatch: pytest.MonkeyPatch, site: Path):
     lab = labdata.load()
     machine = lab.machines["apple-m4-24gb"]
     names = {x.machine: machine.model_copy(update={"id": x.machine, "name": f"Machine {x.machine[-4:]} of {int(x.machine[-4:]) * 31 % 997}", "chip": "Apple M4"}) for x in thousand}
@@ -131,7 +123,6 @@ def test_a_thousand_machines_stay_light_and_turn_over(browser: Any, thousand: li
     (text,) = [t for name, t in book.files.items() if name.endswith(".js")]
     built = (site / "compare/index.html").read_text(encoding="utf-8")
     assert len(gzip.compress((built + html).encode())) + len(gzip.compress(text.encode())) < 150_000
-    page = browser.new_page()
     page.set_content(f"<body>{html}</body>")
     page.add_script_tag(content=text)
     assert page.inner_text("#compare-said") == f"Rows 1–50 of {len(thousand):,}"
@@ -139,4 +130,3 @@ def test_a_thousand_machines_stay_light_and_turn_over(browser: Any, thousand: li
     assert page.inner_text("#compare-said") == f"Rows 51–100 of {len(thousand):,}" and page.locator(ROWS).count() == 50
     page.fill("#c-find", "0007 of")
     assert page.inner_text("#compare-said") == "Rows 1–9 of 9"
-    page.close()

@@ -21,7 +21,7 @@ def test_the_committed_fit_is_current():
 def test_a_chip_held_out_is_predicted_as_committed(rows):
     """The committed held-out figures come from fits without the chip: done again for one of them."""
     others = [r for r in rows if r.chip != "RTX 3070"]
-    learnt = fit.both_phases(others)
+    learnt = fit.both_phases(others).coefficients
     mine = [r for r in rows if r.chip == "RTX 3070"]
     assert len(mine) >= 8 and not {r.id for r in mine} & {r.id for r in others}
     for r in mine:
@@ -33,7 +33,7 @@ def test_a_broken_machine_does_not_drag_the_rest(rows):
     decode = [r for r in rows if r.case.kind == "decode"]
     broken = [fit.Known(r.id, r.chip, r.machine, r.case, r.tok_s / 10) if "RunPod A6000" in r.machine else r for r in decode]
     assert sum(a is not b for a, b in zip(decode, broken)) == 12
-    before, after = fit.coefficients(decode, "decode"), fit.coefficients(broken, "decode")
+    before, after = (fit.learn(of, "decode").coefficients for of in (decode, broken))
     moved = sorted(abs(calibration.case_rate_tok_s(r.case, after) / calibration.case_rate_tok_s(r.case, before) - 1)
                    for r in decode if "A6000" not in r.chip)  # fmt: skip
     assert moved[len(moved) // 2] < 0.02
@@ -44,7 +44,7 @@ def test_a_known_efficiency_is_found_again(rows):
     """Rates made from known coefficients are fitted back: the fit recovers the machine it is told of."""
     truth = calibration.fitted()["coefficients"]
     made = [fit.Known(r.id, r.chip, r.machine, r.case, calibration.case_rate_tok_s(r.case, truth)) for r in rows if r.case.kind == "decode"]
-    learnt = fit.coefficients(made, "decode")
+    learnt = fit.learn(made, "decode").coefficients
     errors = sorted(abs(math.log(calibration.case_rate_tok_s(r.case, learnt) / r.tok_s)) for r in made)
     assert errors[len(errors) // 2] < 0.02
 

@@ -22,6 +22,11 @@ def off(rows):
     return {r.id: math.log(r.tok_s / calibration.fitted()["held_out"][r.id][0]) for r in rows}
 
 
+@pytest.fixture(scope="module")
+def sigma(rows):
+    return {r.id: calibration.fitted()["held_out"][r.id][3] for r in rows}
+
+
 def test_all_rows_and_most_classes_hold_what_they_promise():
     """75 to 85 % over all, and no class of 30 rows so far off that its number of rows does not explain it."""
     assert 0.75 <= accuracy.headline()["all"]["coverage"] <= 0.85
@@ -51,20 +56,22 @@ def test_every_class_the_page_lists_has_a_width_of_its_own(rows):
             assert frame.loc[sorted(mine), "inside"].mean() == pytest.approx(c["coverage"])
 
 
-def test_a_chips_rows_have_no_say_in_their_own_interval(rows, off):
+def test_a_chips_rows_have_no_say_in_their_own_interval(rows, off, sigma):
     """The committed ends of one chip are the regression's on the other chips' misses, at one of the levels."""
     mine, others = [r for r in rows if r.chip == "RTX 3070"], [r for r in rows if r.chip != "RTX 3070"]
     assert len(mine) >= 8
-    ends = [spread.intervals(others, off, level) for level in spread.LEVELS]
-    apart = []
-    for of in ends:
-        worst = 0.0
-        for r in mine:
-            rate, low, high = calibration.fitted()["held_out"][r.id]
-            again = calibration.interval(calibration.case_classes(r.case), of)
-            worst = max(worst, abs(low / rate / again[0] - 1), abs(high / rate / again[1] - 1))
-        apart.append(worst)
-    assert min(apart) < 0.01
+    ends = [spread.intervals(others, off, sigma, level) for level in spread.LEVELS]
+    for phase in spread.PHASES:
+        apart = []
+        for of in ends:
+            worst = 0.0
+            for r in mine:
+                if r.case.kind == phase:
+                    rate, low, high, _ = calibration.fitted()["held_out"][r.id]
+                    again = calibration.interval(calibration.case_classes(r.case), sigma[r.id], of)
+                    worst = max(worst, abs(low / rate / again[0] - 1), abs(high / rate / again[1] - 1))
+            apart.append(worst)
+        assert 0 < min(apart) < 0.01
 
 
 def made(chips: int, each: int, seed: int) -> tuple[list[fit.Known], dict[str, float]]:
@@ -92,12 +99,12 @@ def test_new_chips_are_held_class_by_class():
     inside: dict[str, list[bool]] = {}
     for seed in (3, 7, 11):
         rows, off = made(24, 6, seed)
-        level = spread.HeldOut(rows, off).level()
-        assert level > 0.80  # chips' rows miss together, so the plain level would hold too few
-        learnt = spread.intervals(rows, off, level)
+        held_out = spread.HeldOut(rows, off, dict.fromkeys(off, 0.1))
+        assert held_out.level("decode") > 0.80  # chips' rows miss together, so the plain level would hold too few
+        learnt = held_out.chosen()
         new, misses = made(100, 6, seed=4)
         for r in new:
-            low, high = calibration.interval(calibration.case_classes(r.case), learnt)
+            low, high = calibration.interval(calibration.case_classes(r.case), 0.1, learnt)
             inside.setdefault(f"{r.case.kind} {r.case.loads[0].moe}", []).append(low <= math.exp(misses[r.id]) <= high)
     held = {name: sum(hits) / len(hits) for name, hits in inside.items()}
     assert len(held) == 3 and all(0.70 <= share <= 0.90 for share in held.values()), held
@@ -107,10 +114,10 @@ def test_new_chips_are_held_class_by_class():
 def test_the_level_of_a_chip_is_not_its_own_rows_choice():
     """A chip whose misses are absurd changes its own score, not the level chosen for it."""
     rows, off = made(12, 3, seed=5)
-    held = spread.HeldOut(rows, off)
-    before = held.level("chip 0")
+    held = spread.HeldOut(rows, off, dict.fromkeys(off, 0.1))
+    before = held.level("decode", "chip 0")
     held.off = off | {r.id: 5.0 for r in rows if r.chip == "chip 0"}
-    assert held.level("chip 0") == before
+    assert held.level("decode", "chip 0") == before
 
 
 def test_share_intervals_are_wilsons():

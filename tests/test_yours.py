@@ -27,15 +27,8 @@ def lists(lab: labdata.Lab) -> tuple[dict, dict]:
 
 
 @pytest.fixture
-def page(browser: Any, served: str) -> Any:
-    """The page, with everything it complains of kept in `page.complaints`."""
-    opened = browser.new_page()
-    opened.complaints = []
-    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-    opened.on("console", lambda said: opened.complaints.append(said.text) if said.type == "error" else None)
-    yield opened
-    opened.close()
-    assert not opened.complaints
+def page(open_page: Any) -> Any:
+    return open_page()
 
 
 def drawn(lists: tuple[dict, dict], count: int) -> list[dict]:
@@ -178,17 +171,15 @@ def test_the_script_prints_what_the_build_printed(page: Any, served: str, site: 
 
 
 @pytest.mark.parametrize(("address", "scheme"), [("predict/?depth=x&batch=3", "light"), ("predict/?machine=own", "dark"), ("compare/?find=apple", "light"), ("compare/", "dark")])
-def test_axe_finds_nothing_and_a_phone_scrolls_one_way(browser: Any, served: str, address: str, scheme: str):
+def test_axe_finds_nothing_and_a_phone_scrolls_one_way(read: Any, address: str, scheme: str):
     from axe_playwright_python.sync_playwright import Axe
 
-    page = browser.new_page(color_scheme=scheme, viewport={"width": 390, "height": 844}, bypass_csp=True)  # axe is a script of ours
-    page.goto(served + address)
+    page = read(address, color_scheme=scheme, viewport={"width": 390, "height": 844}, bypass_csp=True)  # axe is a script of ours
     if "predict" in address:
         page.fill("#y-batch", "none")  # an error to look at
     found = Axe().run(page)
     assert not found.violations_count, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.close()
 
 
 def test_the_keyboard_alone_will_do(page: Any, served: str):
@@ -202,25 +193,21 @@ def test_the_keyboard_alone_will_do(page: Any, served: str):
     assert page.locator("text=It does not fit").first.is_visible()
 
 
-def test_without_scripts_there_is_the_example_and_no_form(browser: Any, served: str):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{served}predict/")
+def test_without_scripts_there_is_the_example_and_no_form(read: Any):
+    page = read("predict/", java_script_enabled=False)
     assert not page.locator("#yours").is_visible()
     assert page.locator("text=The form needs JavaScript").is_visible()
     assert shown(page, "ceiling_empty") == "23.9\u202ftok/s"
-    context.close()
 
 
-def test_it_works_from_a_folder_and_asks_nobody(browser: Any, site: Path):
-    page, asked_for = browser.new_page(), []
+def test_it_works_from_a_folder_and_asks_nobody(page: Any, site: Path):
+    asked_for = []
     page.on("request", lambda request: asked_for.append(request.url))
     page.goto(f"file://{site}/predict/index.html?depth=0&machine=chip:nvidia-rtx-3090")
     assert shown(page, "ceiling") == "186\u202ftok/s"
     page.fill("#y-bandwidth", "503")
     assert shown(page, "ceiling") == "100\u202ftok/s" and "bandwidth=503" in page.url
     assert asked_for and all(url.startswith("file://") for url in asked_for)
-    page.close()
 
 
 def test_the_scripts_make_no_code_and_ask_for_nothing(site: Path):

@@ -146,5 +146,5 @@
   }
 
   furnish();
-  window.document$?.subscribe(furnish); // after an instant navigation
+  document.addEventListener("inklab:page", furnish);
 })();

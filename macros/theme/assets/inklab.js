@@ -103,8 +103,55 @@
   addEventListener("resize", move)
 })()
 
-/* The theme fetches its whole search index and the worker that reads it on every first visit.
-   Both wait here until somebody searches. */
+/* Light or dark is the system's until somebody chooses; the choice is kept. */
+;(() => {
+  const root = document.documentElement, button = document.querySelector(".scheme")
+  const system = matchMedia("(prefers-color-scheme: dark)")
+  const other = () => (root.dataset.scheme || (system.matches ? "dark" : "light")) === "dark" ? "light" : "dark"
+  const name = () => button.title = `Switch to ${other()}`
+  button.addEventListener("click", () => {
+    root.dataset.scheme = other()
+    try { localStorage["inklab.scheme"] = root.dataset.scheme } catch {} // a reader may forbid it
+    name()
+  })
+  system.addEventListener("change", name)
+  name()
+  button.hidden = false
+})()
+
+/* The theme's script searches and swaps pages; as a third of a first visit it waits until somebody searches, or points at
+   a link where pages can be swapped (their addresses are known). A link followed before it is there is an ordinary one. */
+;(() => {
+  const swaps = document.querySelector("link[rel=canonical]") && location.protocol !== "file:"
+  let wanted = false
+
+  function want() {
+    if (wanted) return
+    wanted = true
+    const later = document.getElementById("later").content.cloneNode(true)
+    later.querySelector("script").addEventListener("load", () => {
+      document.dispatchEvent(new Event("DOMContentLoaded")) // it starts on one, and the real one has been
+      window.document$?.subscribe(() => document.dispatchEvent(new Event("inklab:page")))
+    })
+    document.body.append(later)
+  }
+
+  const inside = target => target.closest?.("a[href]")?.origin === location.origin
+  document.addEventListener("focusin", ({ target }) => {
+    if (target.name === "query" || swaps && inside(target)) want()
+  })
+  document.addEventListener("pointerover", ({ target, pointerType }) => {
+    if (swaps && pointerType === "mouse" && inside(target)) want()
+  })
+  document.addEventListener("keydown", event => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return
+    event.preventDefault()
+    document.querySelector(".search__input").focus()
+  })
+  if (document.activeElement?.name === "query") want()
+})()
+
+/* Where it came for swapping, its search index and the worker that reads it wait all the same for somebody who searches. */
 ;(() => {
   const once = work => {
     if (document.activeElement?.name === "query") return work()

@@ -1,0 +1,65 @@
+"""Machine pages made ahead by several processes: each is independent of the others, and MkDocs makes one page after another.
+
+Where the system cannot fork safely, and for a few machines, each is made when MkDocs comes to it; the bytes are the same.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from macros import asides, notes, pages
+from macros.narrative import Book
+
+LEAST = 8  # machines; fewer are made sooner than a process starts
+_book: Book | None = None  # what the processes inherit
+_made: Iterator[Made | None] = iter(())
+
+
+@dataclass(frozen=True)
+class Made:
+    """A machine's page: its Markdown, and what it left for the page's other parts."""
+
+    name: str
+    text: str
+    kept: list[str]
+    known: dict[str, Markup]
+    sentence: str
+
+
+def begin(book: Book, names: list[str]) -> None:
+    """Make these machines' pages, in this order, while MkDocs works on others."""
+    global _book, _made
+    _book, _made = book, iter(())
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1  # macOS' own libraries do not survive a fork
+    if cores > 1 and len(names) >= LEAST:
+        pool = ProcessPoolExecutor(cores, multiprocessing.get_context("fork"))
+        _made = pool.map(_make, names, chunksize=max(1, min(20, len(names) // (4 * cores))))
+        pool.shutdown(wait=False)
+
+
+def _make(name: str) -> Made | None:
+    assert _book is not None
+    _book.turn_to(f"machines/{name}/", f"machines/{name}.md")
+    try:
+        text = pages.machine_page(_book, name)
+    except Exception:
+        return None  # the page says it in its place
+    return Made(name, text, asides.taken(), notes.taken(), _book.sentences[name])
+
+
+def page(book: Book, name: str) -> str:
+    """A machine's page, made before or made now."""
+    made = next(_made, None) if book is _book else None
+    if made is None or made.name != name:
+        return pages.machine_page(book, name)
+    asides.give(made.kept)
+    notes.give(made.known)
+    book.sentences[name] = made.sentence
+    return made.text
