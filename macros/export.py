@@ -309,15 +309,15 @@ def cell(value: Any) -> str:
     >>> cell("=HYPERLINK(1)"), cell(-3.5), cell([1, None]), cell(None), cell("a = b")
     ("'=HYPERLINK(1)", '-3.5', '[1,null]', '', 'a = b')
     """
+    if isinstance(value, str):
+        return str(guard.not_a_formula(value))
     if value is None:
         return ""
-    if type(value) in (int, float):
-        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, dict)):
         return to_json(value)
-    return plain(value) if isinstance(value, (datetime.date, datetime.datetime)) else str(guard.not_a_formula(value))
+    return plain(value) if isinstance(value, (datetime.date, datetime.datetime)) else str(value)
 
 
 def plain(value: Any) -> str:
@@ -339,7 +339,8 @@ def write_csv(table: Table, out: TextIO) -> None:
     """A table as CSV with a header."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([c.name for c in table.columns])
-    writer.writerows(map(cell, row) for row in table.cells)
+    as_is = {int, float, types.NoneType}  # as `cell` writes them
+    writer.writerows([v if v.__class__ in as_is else cell(v) for v in row] for row in table.cells)
 
 
 def write_json(table: Table, out: TextIO) -> None:
