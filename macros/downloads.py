@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -41,16 +40,20 @@ def table_list(book: Book, derived: bool) -> str:
     for table in (t for t in book.tables() if t.derived == derived):
         links = (Markup('<a href="{}" download>{}</a>').format(address(book, f"{table.name}.{word.lower()}"), word) for word in ("CSV", "JSON", "Parquet"))
         about = Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(table.about[0].upper() + table.about[1:]))))
-        cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": about, "rows": number(len(table.rows), 0), "files": Markup(" ").join(links)})
+        cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": about, "rows": number(len(table.cells), 0), "files": Markup(" ").join(links)})
     columns = [Column("name", "Table"), Column("about", "A row is"), Column("rows", "Rows", "right"), Column("files", "Files", css="csv")]
     return tables.html_table(columns, cells)
 
 
-def package(found: list[Table], texts: Mapping[str, bytes], name: str, description: str, homepage: str) -> str:
-    """The Data Package: each table's columns with type and meaning, its key, its parent, size and hash."""
+def package(found: list[Table], folder: Path, name: str, description: str, homepage: str) -> str:
+    """The Data Package: each table's columns with type and meaning, its key, its parent, size and hash.
+
+    Args:
+        folder: where the tables are, as CSV
+    """
     resources = []
     for table in found:
-        data = texts[f"{table.name}.csv"]
+        path = folder / f"{table.name}.csv"
         schema = {
             "fields": [{"name": c.name, "type": c.type, "description": c.about} for c in table.columns],
             "primaryKey": list(table.key),
@@ -61,7 +64,7 @@ def package(found: list[Table], texts: Mapping[str, bytes], name: str, descripti
             schema["foreignKeys"] = [{"fields": list(parent.key), "reference": {"resource": parent.name, "fields": list(parent.key)}}]
         resources.append({
             "name": table.name, "description": table.about, "path": f"{table.name}.csv", "format": "csv", "mediatype": "text/csv", "encoding": "utf-8",
-            "bytes": len(data), "hash": f"sha256:{hashlib.sha256(data).hexdigest()}", "derived": table.derived,
+            "bytes": path.stat().st_size, "hash": f"sha256:{_sha256(path)}", "derived": table.derived,
             "also": [f"{table.name}.json", f"{table.name}.parquet"], "schema": schema,
         })  # fmt: skip
     told = {"$schema": PROFILE, "name": name, "description": description, "licenses": [{"name": "MIT", "path": "LICENSE.txt", "title": "MIT License"}]}
@@ -89,23 +92,29 @@ def write(found: list[Table], folder: Path, description: str, homepage: str, roo
         cache: Parquet files by content, so that an unchanged table is not written anew
     """
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {f"{t.name}.csv": export.to_csv(t).encode() for t in found} | {f"{t.name}.json": export.rows_json(t).encode() for t in found}
-    texts["datapackage.json"] = package(found, texts, "inklab", description, homepage).encode()
-    texts["LICENSE.txt"] = LICENCE.read_bytes()
-    texts["labdata.zip"] = archive(root)
+    for table in found:  # straight into the files: a large lab's are hundreds of MB
+        for word, put in (("csv", export.write_csv), ("json", export.write_json)):
+            with (folder / f"{table.name}.{word}").open("w", encoding="utf-8", newline="") as out:
+                put(table, out)
+    texts = {"datapackage.json": package(found, folder, "inklab", description, homepage).encode(), "LICENSE.txt": LICENCE.read_bytes(), "labdata.zip": archive(root)}
     for schema in sorted(root.glob("schema/*.json")):
         texts[schema.name] = schema.read_bytes()
     for name, data in texts.items():
         (folder / name).write_bytes(data)
-    kept = {table.name: cache / f"{_parquet_key(table, texts[f'{table.name}.json'])}.parquet" for table in found}
+    kept = {table.name: cache / f"{_parquet_key(table, folder / f'{table.name}.json')}.parquet" for table in found}
     _write_parquet([(t, folder / f"{t.name}.json", kept[t.name]) for t in found if not kept[t.name].is_file()])
     for name, path in kept.items():
         shutil.copyfile(path, folder / f"{name}.parquet")
 
 
-def _parquet_key(table: Table, rows: bytes) -> str:
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _parquet_key(table: Table, rows: Path) -> str:
     """All that decides a Parquet file's bytes."""
-    told = [[(c.name, c.sql, c.about) for c in table.columns], table.about, hashlib.sha256(rows).hexdigest(), version("duckdb")]
+    told = [[(c.name, c.sql, c.about) for c in table.columns], table.about, _sha256(rows), version("duckdb")]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

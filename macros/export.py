@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import io
 import json
 import math
 import types
@@ -17,7 +16,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pydantic import AwareDatetime, BaseModel
 
@@ -55,6 +54,7 @@ class Table:
     Args:
         key: columns that name a row
         derived: computed at build from recorded rows, not recorded
+        cells: each row's values in the columns' order: a large lab has half a million rows
     """
 
     name: str
@@ -63,7 +63,13 @@ class Table:
     columns: list[Column]
     parent: str = ""
     derived: bool = False
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    cells: list[tuple[Any, ...]] = field(default_factory=list)
+
+    @property
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each row by column."""
+        names = [c.name for c in self.columns]
+        return (dict(zip(names, row, strict=True)) for row in self.cells)
 
 
 @dataclass(frozen=True)
@@ -139,29 +145,46 @@ def _at(part: BaseModel, path: tuple[str, ...]) -> Any:
     return part
 
 
-def flat(name: str, about: str, kind: type[BaseModel], parts: list[tuple[dict[str, Any], BaseModel]], keys: list[Column], parent: str = "") -> list[Table]:
-    """A kind's table and those of the lists in it.
+@dataclass(frozen=True)
+class Filled:
+    """A kind's table while it is filled, and those of the lists in it."""
+
+    table: Table
+    paths: list[tuple[str, ...]]
+    below: list[tuple[tuple[str, ...], Filled]]
+
+    def add(self, key: tuple[Any, ...], part: BaseModel) -> None:
+        """A part's row, and those of the lists in it."""
+        self.table.cells.append((*key, *(_at(part, path) for path in self.paths)))
+        for path, inner in self.below:
+            for n, item in enumerate(_at(part, path) or [], 1):
+                inner.add((*key, n), item)
+
+    def tables(self) -> list[Table]:
+        """This table and those below it."""
+        return [self.table, *(table for _, inner in self.below for table in inner.tables())]
+
+
+def flat(name: str, about: str, kind: type[BaseModel], keys: list[Column], parent: str = "") -> Filled:
+    """A kind's table and those of the lists in it, empty.
 
     Args:
-        parts: each part with its row's key
-        keys: the key's columns
+        keys: the columns that name a row
     """
     columns, children = layout(kind)
     table = Table(name, about, tuple(c.name for c in keys), [*keys, *columns], parent)
-    table.rows = [{**key, **{c.name: _at(part, c.path) for c in columns}} for key, part in parts]
-    made = [table]
+    below = []
     for child in children:
         number = Column(f"{child.name}_n", "integer", "BIGINT", f"Its place in the list {child.name}, from 1")
-        below = [({**key, number.name: n}, inner) for key, part in parts for n, inner in enumerate(_at(part, child.path) or [], 1)]
-        made += flat(f"{name}_{child.name}", child.about, child.kind, below, [*keys, number], name)
-    return made
+        below.append((child.path, flat(f"{name}_{child.name}", child.about, child.kind, [*keys, number], name)))
+    return Filled(table, [c.path for c in columns], below)
 
 
-def documents(lab: Lab) -> Iterator[tuple[str, str, type[BaseModel], Mapping[str, BaseModel]]]:
-    """The documents by table: name, what they are, model, and each by its file below labdata/."""
-    def named(kind: type[BaseModel], found: Mapping[str, Any], folder: str, word: str = "") -> tuple[str, type[BaseModel], dict[str, Any]]:
+def documents(lab: Lab) -> Iterator[tuple[str, str, type[BaseModel], Iterator[tuple[str, BaseModel]]]]:
+    """The documents by table: name, what they are, model, and each by its file below labdata/, one at a time."""
+    def named(kind: type[BaseModel], found: Mapping[str, Any], folder: str, word: str = "") -> tuple[str, type[BaseModel], Iterator[tuple[str, Any]]]:
         about = (kind.__doc__ or "").strip().splitlines()[0]
-        return about, kind, {f"{folder}{name}{word}": found[name] for name in sorted(found)}
+        return about, kind, ((f"{folder}{name}{word}", found[name]) for name in sorted(found))
 
     yield "machines", *named(cards.Machine, lab.machines, "machines/")
     yield "models", *named(cards.Model, lab.models, "models/")
@@ -178,22 +201,43 @@ def documents(lab: Lab) -> Iterator[tuple[str, str, type[BaseModel], Mapping[str
 
 
 def tables(lab: Lab, root: Path = labdata.ROOT) -> list[Table]:
-    """Every table: what was recorded, then what is derived from it.
+    """Every table: what was recorded, then what is derived from it. Each document is looked at once: ten thousand do not fit at a time.
 
     Raises:
         LabError: a result that cannot be scored, as on a page.
         CorpusError: a CSV file of the corpus is broken.
     """
     key = [Column("document", "string", "VARCHAR", DOCUMENT)]
-    made, cited = [], [("chips", lab.chip_sources), ("gguf_files", lab.gguf_files.sources if lab.gguf_files else {})]
+    sources = flat("sources", "Where values come from, all documents'", Source, [*key, Column("key", "string", "VARCHAR", "Its key, which values name as their source")])
+    for at, cited in (("chips", lab.chip_sources), ("gguf_files", lab.gguf_files.sources if lab.gguf_files else {})):
+        for name, source in cited.items():
+            sources.add((at, name), source)
+    made: list[Table] = []
+    rates, scores = _rates(), _scores()
+    on = _runs_on(lab)
     for name, about, kind, found in documents(lab):
-        made += flat(name, about, kind, [({"document": at}, d) for at, d in found.items()], key)
-        cited += [(at, getattr(d, "sources", {})) for at, d in found.items()]
-    name = Column("key", "string", "VARCHAR", "Its key, which values name as their source")
-    sources = [({"document": at, "key": k}, s) for at, by_key in cited for k, s in by_key.items()]
-    made += flat("sources", "Where values come from, all documents'", Source, sources, [*key, name])
-    made.append(_corpus(root))
-    return [*made, _rates(lab), _scores(lab)]
+        filled = flat(name, about, kind, key)
+        for at, document in found:
+            filled.add((at,), document)
+            for name_of, source in getattr(document, "sources", {}).items():
+                sources.add((at, name_of), source)
+            if isinstance(document, records.Run) and at not in lab.withdrawn:
+                _derive(rates, _rated(lab, at, document))
+            elif isinstance(document, inks.Ink):
+                runs = sorted((lab.runs[name] for name in on.get(document.id, [])), key=lambda run: (run.started_at.isoformat() if run.started_at else "", run.id))
+                scored = rows.ink(compare.scores(lab, document.id, runs))
+                _derive(scores, [{"document": at, "machine": document.machine, **row} for row in scored])
+        made += filled.tables()
+    return [*made, *sources.tables(), _corpus(root), rates, scores]
+
+
+def _runs_on(lab: Lab) -> dict[str, list[str]]:
+    """The names of the runs on each ink that count."""
+    on: dict[str, list[str]] = {}
+    for name, ink in lab.ink_of.items():
+        if f"runs/{name}" not in lab.withdrawn:
+            on.setdefault(ink, []).append(name)
+    return on
 
 
 def _corpus(root: Path) -> Table:
@@ -203,8 +247,8 @@ def _corpus(root: Path) -> Table:
     found = list(corpus.read(root / "corpus" / "measurements.csv", ("id",)))
     columns = [Column(c, *(("number", "DOUBLE") if _all_numbers(found, c) else ("string", "VARCHAR")), f"As gathered: {c}") for c in (found or [{"id": ""}])[0]]
     numbers = {c.name for c in columns if c.type == "number"}
-    rows = [{k: None if v == "" else float(v) if k in numbers else v for k, v in row.items()} for row in found]
-    return Table("corpus_measurements", "llama-bench results of others, each with its address, as posted", ("id",), columns, rows=rows)
+    cells = [tuple(None if v == "" else float(v) if k in numbers else v for k, v in row.items()) for row in found]
+    return Table("corpus_measurements", "llama-bench results of others, each with its address, as posted", ("id",), columns, cells=cells)
 
 
 def _all_numbers(found: list[dict[str, str]], column: str) -> bool:
@@ -214,15 +258,17 @@ def _all_numbers(found: list[dict[str, str]], column: str) -> bool:
         return False
 
 
-def _derived(name: str, about: str, key: tuple[str, ...], columns: dict[str, tuple[type, str]], found: list[dict]) -> Table:
-    def plain(value: Any) -> Any:
-        return None if value is None or value != value else value.item() if hasattr(value, "item") else value  # NaN, numpy's
-
-    made = [{c: plain(row[c]) for c in columns} for row in found]
-    return Table(name, about, key, [Column(c, *SCALARS[kind], said) for c, (kind, said) in columns.items()], derived=True, rows=made)
+def _derived(name: str, about: str, key: tuple[str, ...], columns: dict[str, tuple[type, str]]) -> Table:
+    return Table(name, about, key, [Column(c, *SCALARS[kind], said) for c, (kind, said) in columns.items()], derived=True)
 
 
-def _rates(lab: Lab) -> Table:
+def _derive(table: Table, found: list[dict]) -> None:
+    """Rows more of a derived table; NaN is no value."""
+    names = [c.name for c in table.columns]
+    table.cells += [tuple(None if row[name] != row[name] else row[name] for name in names) for row in found]
+
+
+def _rates() -> Table:
     """Every test of every run that counts, as the pages show it."""
     columns = {
         "document": (str, "The run's file below labdata/, without .yml"), "results_n": (int, "Its place in runs_results, from 1"), "machine": (str, "Machine"),
@@ -234,16 +280,15 @@ def _rates(lab: Lab) -> Table:
         "origin": (str, "The instrument, where the run was imported"), "settings": (str, "What was told of the other settings"),
         "started_at": (datetime.datetime, "When the run began"), "engine": (str, "Inference engine"), "engine_version": (str, "Its build or package version"),
     }  # fmt: skip
-    found = []
-    for name, run in sorted(lab.runs.items()):
-        if f"runs/{name}" not in lab.withdrawn:
-            told = {"document": f"runs/{name}", "machine": run.machine, "started_at": run.started_at, "engine": run.instrument.engine,
-                    "engine_version": run.instrument.engine_version}  # fmt: skip
-            found += [{**told, "results_n": n, **row} for n, row in enumerate(rows.results(lab, [run]), 1)]
-    return _derived("rates", "Every test of every run that counts, statistics recomputed from the samples", ("document", "results_n"), columns, found)
+    return _derived("rates", "Every test of every run that counts, statistics recomputed from the samples", ("document", "results_n"), columns)
 
 
-def _scores(lab: Lab) -> Table:
+def _rated(lab: Lab, at: str, run: records.Run) -> list[dict]:
+    told = {"document": at, "machine": run.machine, "started_at": run.started_at, "engine": run.instrument.engine, "engine_version": run.instrument.engine_version}
+    return [{**told, "results_n": n, **row} for n, row in enumerate(rows.results(lab, [run]), 1)]
+
+
+def _scores() -> Table:
     """Every prediction against its measurement, as the pages score it."""
     number, word = float, str
     columns = {
@@ -255,15 +300,7 @@ def _scores(lab: Lab) -> Table:
         "gap_sigma": (number, "Its standard deviation [1]"), "verdict": (word, "held, missed, undecided, unbroken, broken or not measured"),
         "distinguishable": (bool, "Whether the difference passes the noise; empty: nothing to compare"), "run": (word, "The run that was scored"),
     }  # fmt: skip
-    on: dict[str, list[records.Run]] = {}
-    for name, run in sorted(lab.runs.items(), key=lambda r: (r[1].started_at.isoformat() if r[1].started_at else "", r[1].id)):
-        if run.ink and f"runs/{name}" not in lab.withdrawn:
-            on.setdefault(run.ink.id, []).append(run)
-    found = []
-    for name in sorted(lab.inks):
-        told = {"document": f"ink/{name}", "machine": lab.inks[name].machine}
-        found += [{**told, **row} for row in rows.ink(compare.scores(lab, name, on.get(name, [])))]
-    return _derived("scores", "Every prediction in ink against its measurement", ("document", "prediction"), columns, found)
+    return _derived("scores", "Every prediction in ink against its measurement", ("document", "prediction"), columns)
 
 
 def cell(value: Any) -> str:
@@ -272,14 +309,14 @@ def cell(value: Any) -> str:
     >>> cell("=HYPERLINK(1)"), cell(-3.5), cell([1, None]), cell(None), cell("a = b")
     ("'=HYPERLINK(1)", '-3.5', '[1,null]', '', 'a = b')
     """
+    if isinstance(value, str):
+        return str(guard.not_a_formula(value))
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, dict)):
         return to_json(value)
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")) else value
     return plain(value) if isinstance(value, (datetime.date, datetime.datetime)) else str(value)
 
 
@@ -290,20 +327,24 @@ def plain(value: Any) -> str:
     return value.isoformat()
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
+
+
 def to_json(value: Any) -> str:
     """JSON on one line; NaN is refused."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
+    return _JSON.encode(value)
 
 
-def to_csv(table: Table) -> str:
+def write_csv(table: Table, out: TextIO) -> None:
     """A table as CSV with a header."""
-    out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([c.name for c in table.columns])
-    writer.writerows([cell(guard.not_a_formula(row[c.name])) for c in table.columns] for row in table.rows)
-    return out.getvalue()
+    as_is = {int, float, types.NoneType}  # as `cell` writes them
+    writer.writerows([v if v.__class__ in as_is else cell(v) for v in row] for row in table.cells)
 
 
-def rows_json(table: Table) -> str:
+def write_json(table: Table, out: TextIO) -> None:
     """A table as a JSON array, a row a line."""
-    return "[\n" + ",\n".join(to_json(row) for row in table.rows) + "\n]\n"
+    out.write("[")
+    out.writelines(f"{',' if n else ''}\n{to_json(row)}" for n, row in enumerate(table.rows))
+    out.write("\n]\n" if table.cells else "\n\n]\n")

@@ -222,6 +222,33 @@ def _shown(path: Path, root: Path) -> str:
     return f"labdata/{path.relative_to(root).as_posix()}"
 
 
+def _checked(kind: type[BaseModel], path: Path, root: Path, data: bytes) -> tuple[Any, list[str]]:
+    """A file's document, and what is wrong with it beyond its layout.
+
+    Raises:
+        LabError: its layout is wrong.
+    """
+    shown = _shown(path, root)
+    document = parse(kind, path, shown, data)
+    stem = re.sub(r"(\.open)?\.yml$", "", path.name)
+    own = references.unsourced(document, shown, root) + references.shapeless(document, shown)
+    if hasattr(document, "id") and document.id != stem:
+        own.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
+    return document, own
+
+
+def _packed(job: snapshot.Job) -> tuple[bytes, tuple[str, bytes]] | None:
+    """What a snapshot keeps of a file; None where anything is wrong with it, which is said when it is read in its turn."""
+    kind, path, root = job
+    try:
+        data = path.read_bytes()
+        document, own = _checked(kind, path, root, data)
+    except (OSError, LabError):
+        return None
+    text = None if own else snapshot.packed(document)
+    return text and (snapshot.Snapshot.key(kind, path.name, data), text)
+
+
 def load(root: Path = ROOT) -> Lab:
     """All of labdata/, checked file by file and then across files.
 
@@ -265,18 +292,16 @@ def load(root: Path = ROOT) -> Lab:
             into_table[name] = snapshot.Kept(kept, kind, key)
             return
         try:
-            document = parse(kind, path, shown, data)
+            document, own = _checked(kind, path, root, data)
         except LabError as error:
             problems.extend(error.problems)
             broken.add(name)
             return
-        stem = re.sub(r"(\.open)?\.yml$", "", path.name)
-        own = references.unsourced(document, shown, root) + references.shapeless(document, shown)
-        if hasattr(document, "id") and document.id != stem:
-            own.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
         problems.extend(own)
         into_table[name] = snapshot.Kept(kept, kind, key) if not own and kept.put(key, document) else document
 
+    files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
+    kept.fill(_packed, [(Ink if p.parent == root / "ink" else Run, p, root) for p, _, word in files if not word and not {p, p.parent} & strange.keys()])
     for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
         for path in sorted(root.glob(f"{folder}/*.yml")):
             read(kind, path, folder, path.stem)
@@ -286,7 +311,6 @@ def load(root: Path = ROOT) -> Lab:
         for path in sorted(root.glob(f"{folder}/*.yml")):
             read(kind, path, folder, path.stem)
     beside = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
-    files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
     for path, stem, word in sorted(files, key=lambda f: f[2] != "seal"):  # seals first: what they seal is checked by them
         folder = path.parent.relative_to(root).as_posix()
         if folder != "ink" and word in ("errata", "open"):

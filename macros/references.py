@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -117,9 +118,11 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             quantity = getattr(m.specs, spec)
             if quantity and units.dimension(quantity.unit) != wanted:
                 found.append(f"labdata/machines/{m.id}.yml: specs.{spec}.unit: not a unit of {spec}; got {quantity.unit!r}")
+    from_logs = {name for name, model in lab.models.items() if model.shape is None}
+
     def predicted(shown: str, where: str, predictions: list) -> None:
-        ids = [p.id for p in predictions]
-        found.extend(f"{shown}: {where}: id given twice; got {i!r}" for i in sorted(set(ids)) if ids.count(i) > 1)
+        ids = Counter(p.id for p in predictions)
+        found.extend(f"{shown}: {where}: id given twice; got {i!r}" for i, times in sorted(ids.items()) if times > 1)
         for i, p in enumerate(predictions):
             wanted = "ratio" if p.over or p.slower else "bytes" if p.of.test == "file_size" else "tok_s"
             if units.dimension(p.unit) != wanted:
@@ -127,7 +130,7 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
             for target in p.targets:
                 end = "of" if target is p.of else "over" if target is p.over else "slower"
                 known(shown, f"{where}.{i}.{end}.model", target.model, lab.models)
-                if target.model in lab.models and lab.models[target.model].shape is None:
+                if target.model in from_logs:
                     found.append(f"{shown}: {where}.{i}.{end}.model: known from a log alone, nothing can be predicted about it; got {target.model!r}")
 
     dry: dict[str, Any] = {}

@@ -9,9 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import multiprocessing
+import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -24,6 +28,8 @@ from macros.fields import Document
 
 FILE = Path(".cache/labdata.sqlite")
 AT_HAND = 2000  # documents kept as objects, some 35 KB each; the others are decoded when asked for
+WORTH_PROCESSES = 300  # files: a second's work
+Job = tuple[type[BaseModel], Path, Path]  # what a file should hold, where it is, the labdata folder
 TABLE = "CREATE TABLE IF NOT EXISTS documents (key BLOB PRIMARY KEY, raw TEXT NOT NULL, json BLOB NOT NULL)"
 
 
@@ -46,7 +52,8 @@ class Snapshot:
         self._raw = dict(self._rows.execute("SELECT key, raw FROM documents"))
         self._at_hand: OrderedDict[bytes, Any] = OrderedDict()
 
-    def key(self, kind: type[BaseModel], name: str, data: bytes) -> bytes:
+    @staticmethod
+    def key(kind: type[BaseModel], name: str, data: bytes) -> bytes:
         """What a file of this name and these bytes goes by."""
         return hashlib.sha256(b"\0".join((_read_by(), kind.__name__.encode(), name.encode(), data))).digest()
 
@@ -79,17 +86,46 @@ class Snapshot:
 
     def put(self, key: bytes, document: Document) -> bool:
         """Keep a document; False where JSON would not bring back the same, or the disk refused."""
-        text = document.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        raw = " ".join(source.raw for source in document.sources.values() if source.raw)
-        try:
-            if type(document).model_validate_json(text) != document:
-                return False
-            self._rows.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (key, raw, text))
-        except (ValueError, sqlite3.Error):
+        text = packed(document)
+        if text is None or not self.store(key, *text):
             return False
-        self._raw[key] = raw
         self._keep(key, document)
         return True
+
+    def store(self, key: bytes, raw: str, text: bytes) -> bool:
+        """Keep what `packed` made of a document; False: the disk refused."""
+        try:
+            self._rows.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (key, raw, text))
+        except sqlite3.Error:
+            return False
+        self._raw[key] = raw
+        return True
+
+    def fill(self, pack: Callable[[Job], tuple[bytes, tuple[str, bytes]] | None], jobs: list[Job]) -> None:
+        """Keep what is lacking, read on every core, where that is worth starting processes; a sample says whether anything lacks.
+
+        Args:
+            pack: a file's key and what `packed` makes of it; None where anything is wrong with it
+        """
+        cores = min(os.cpu_count() or 1, 8)
+        if cores == 1 or len(jobs) < WORTH_PROCESSES or not any(map(self._lacks, jobs[::WORTH_PROCESSES])):
+            return
+        lacking = [job for job in jobs if self._lacks(job)]
+        if len(lacking) < WORTH_PROCESSES:
+            return
+        # A fork has all modules loaded, and nothing runs beside this process yet: a site is read before it is drawn.
+        method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
+        with contextlib.suppress(OSError, BrokenProcessPool), ProcessPoolExecutor(cores, multiprocessing.get_context(method)) as pool:
+            for done in pool.map(pack, lacking, chunksize=50):
+                if done:
+                    self.store(done[0], *done[1])
+
+    def _lacks(self, job: Job) -> bool:
+        kind, path, root = job
+        try:
+            return not self.whole(self.key(kind, path.name, path.read_bytes()), root / "raw")
+        except OSError:
+            return False  # said when it is read in its turn
 
     def done(self, used: set[bytes]) -> None:
         """Commit; drop what no file says any more, once that is most of it."""
@@ -101,6 +137,16 @@ class Snapshot:
             self._rows.commit()
         except sqlite3.Error:
             pass
+
+
+def packed(document: Document) -> tuple[str, bytes] | None:
+    """The raw files a document names, and itself as JSON; None where JSON would not bring back the same."""
+    text = document.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    try:
+        same = type(document).model_validate_json(text) == document
+    except ValueError:
+        return None
+    return (" ".join(source.raw for source in document.sources.values() if source.raw), text) if same else None
 
 
 @dataclass(frozen=True, slots=True)

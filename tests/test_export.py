@@ -61,7 +61,7 @@ def stated(value: Any) -> Any:
 def test_every_document_can_be_put_together_again_from_the_tables(lab: labdata.Lab, tables: dict[str, Table]):
     done = 0
     for name, _, kind, found in export.documents(lab):
-        for place, document in found.items():
+        for place, document in found:
             again = rebuilt(tables, name, kind, {"document": place})
             assert stated(again) == stated(document.model_dump(exclude={"sources"})), place
             done += 1
