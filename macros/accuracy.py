@@ -116,7 +116,7 @@ def _median(values: np.ndarray) -> float:
 @cache
 def by_class() -> pd.DataFrame:
     """The score by phase and kind, and by backend, format, architecture and depth within a phase."""
-    frame = scored()
+    frame = scored()[["phase", "chip", "kind", *OTHERS, "measured_tok_s", "ratio", "error", "inside", *BASELINES]]
     found = []
 
     def add(what: str, name: str, part: pd.DataFrame) -> None:

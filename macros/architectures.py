@@ -44,10 +44,11 @@ def sizes(files: list[SeenFile]) -> list[Compared]:
     """Parameters and sizes by llama.cpp's layout and recipe, where a file's mix is one."""
     found = []
     for f in files:
+        table = f.table() if f.params or (f.size and f.mix) else []
         if f.params:
-            found.append(Compared(f, "parameters", "", f.params.si / 1e9, work.total_params(f.table()) / 1e9, "billion"))
+            found.append(Compared(f, "parameters", "", f.params.si / 1e9, work.total_params(table) / 1e9, "billion"))
         if f.size and f.mix:
-            found.append(Compared(f, "size", f.mix, f.size.si / 2**30, work.total_bytes(f.table()) / 2**30, "GiB"))
+            found.append(Compared(f, "size", f.mix, f.size.si / 2**30, work.total_bytes(table) / 2**30, "GiB"))
     return found
 
 

@@ -105,7 +105,7 @@ def _placed(shape: Shape, imatrix: bool) -> list[tuple[str, tuple[int, ...], _Pl
     return found
 
 
-@lru_cache(maxsize=8)  # a page asks for one model's formats in turn
+@lru_cache(maxsize=128)  # a page asks for every format of some fifty models, another for their logged files
 def _alike(shape: Shape, imatrix: bool) -> tuple[list[tuple[str, tuple[int, ...], _Place]], ...]:
     """Those tensors in groups: one name and one size, in layers with a cache of their own or in layers without."""
     own = own_cache_layers(shape)

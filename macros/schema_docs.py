@@ -53,7 +53,7 @@ with the base branch (`INKLAB_BASE`, else `origin/HEAD`, `main`); only a run tha
 `corpus/` is CSV, for it came as tables and holds hundreds of rows: `measurements.csv` are llama-bench results
 of others, each with its address, as gathered (`macros/corpus.py` checks every row; figures are as posted, some
 through transcriptions, see `notes`); a peak that a row does not give is read in `chips/`. `fit.json` is what
-`make fit` learnt from them, with the hash of its inputs and each row's held-out prediction.
+`make fit` learnt from them, with the hash of its inputs, the coefficients' covariance and each row's held-out prediction.
 
 Files come from strangers too: they are plain YAML (no tags, no aliases), at most 8 MiB, of visible characters, and no
 links; `macros/guard.py` has the limits. `schema: 1` is the layout's version: an older file is never rewritten, it is

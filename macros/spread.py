@@ -23,13 +23,11 @@ from sklearn.linear_model import QuantileRegressor
 
 from macros import calibration
 
+PHASES = ("decode", "prefill")
 TAILS = (0.10, 0.90)
 LEVELS = (0.80, 0.82, 0.84, 0.86, 0.88)
 SHRINK = 0.002  # L1 penalty: a class must earn its own width
 SMALL = 0.02  # scores below this multiple of a tail are alike
-
-
-PHASES = ("decode", "prefill")
 
 
 def intervals(rows: Sequence, off: Mapping[str, float], sigma: Mapping[str, float], level: float) -> dict[str, dict[str, float]]:

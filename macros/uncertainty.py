@@ -39,13 +39,7 @@ def variance(parts: Mapping[str, Term], coefficients: Mapping[str, float], covar
     """
     each = changes({name: t.seconds(coefficients) for name, t in parts.items()})
     slopes = {n: (each[name] if t.divide else -each[name]) * x for name, t in parts.items() for n, x in t.features.items()}
-    found = 0.0
-    for name, x in slopes.items():
-        if name not in covariance:
-            found += (x * prior(name)[1]) ** 2
-            continue
-        row = covariance[name]
-        for other, y in slopes.items():
-            if other in covariance and len(covariance[other]) <= len(row):  # its place in the triangle
-                found += (1 if other == name else 2) * x * y * row[len(covariance[other]) - 1] * UNIT
-    return found
+    new = sum((x * prior(name)[1]) ** 2 for name, x in slopes.items() if name not in covariance)
+    # A row ends at its own name's place in the triangle.
+    known = [(len(covariance[name]) - 1, x, covariance[name]) for name, x in slopes.items() if name in covariance]
+    return new + UNIT * sum(x * (x * row[i] + 2 * sum([y * row[j] for j, y, _ in known if j < i])) for i, x, row in known)

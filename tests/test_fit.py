@@ -21,11 +21,14 @@ def test_the_committed_fit_is_current():
 def test_a_chip_held_out_is_predicted_as_committed(rows):
     """The committed held-out figures come from fits without the chip: done again for one of them."""
     others = [r for r in rows if r.chip != "RTX 3070"]
-    learnt = fit.both_phases(others).coefficients
+    learnt, covariance = fit.both_phases(others)
+    known = {"rest": fit.rest(), "covariance": covariance}
     mine = [r for r in rows if r.chip == "RTX 3070"]
     assert len(mine) >= 8 and not {r.id for r in mine} & {r.id for r in others}
     for r in mine:
-        assert calibration.case_rate_tok_s(r.case, learnt) == pytest.approx(calibration.fitted()["held_out"][r.id][0], rel=0.01)
+        rate, _, _, sigma = calibration.fitted()["held_out"][r.id]
+        assert calibration.case_rate_tok_s(r.case, learnt) == pytest.approx(rate, rel=0.01)
+        assert calibration.sigma(r.case, learnt, known) == pytest.approx(sigma, rel=0.01)
 
 
 def test_a_broken_machine_does_not_drag_the_rest(rows):
