@@ -119,15 +119,13 @@ def worst_table(book: Book, id: str, caption: str) -> str:
             "predicted": number(r["predicted_tok_s"], decimals_for(r["predicted_tok_s"])),
             "measured": number(r["measured_tok_s"], decimals_for(r["measured_tok_s"])),
             "ratio": number(r["ratio"], 2) + "×",
-            "cause": r["cause"],
-            "notes": "; ".join(part for part in r["notes"].split("; ") if not part.startswith("via ")),
+            "cause": Markup('{} <span class="note long">{}</span>').format(r["cause"], "; ".join(part for part in r["notes"].split("; ") if not part.startswith("via "))),
         }
         for i, r in enumerate(far.to_dict("records"), 1)
     ]
     columns = [
         Column("what", "Machine and test"), Column("predicted", "Predicted", "right", "predicted"),
-        Column("measured", "Measured", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Diagnosis"),
-        Column("notes", "The corpus's note"),
+        Column("measured", "Measured", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Diagnosis, and the corpus’s note"),
     ]  # fmt: skip
     kept = ["id", "machine", "chip", "backend", "model", "quant", "test", "predicted_tok_s", "low80_tok_s", "high80_tok_s", "measured_tok_s", "cause", "notes", "source_url"]
     return _table(book, id, columns, cells, far[kept], caption)

@@ -36,6 +36,8 @@ def machine_page(book: Book, name: str) -> str:
         f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
         f'<p class="lead">{book.sentences[name]}</p>',
         *_warnings(found),
+        f'<p class="note">Beside the others: <a href="{book.link("compare/")}">Compare</a>. With another model, format or depth: '
+        f'<a href="{book.link("predict/")}?machine={name}">Predict</a>.</p>',
         '## Roofs {#specs}',
         specs_table(book, machine),
         *_roofline(book, runs, [s for scores in scored.values() for s in scores]),
