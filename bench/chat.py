@@ -51,6 +51,7 @@ def _measure(job: ChatJob, emit: Callable[..., None]) -> None:
             n_prompt, token = llama.first(prompt)
             text = llama.piece(token)
             emit("first", ns=time.perf_counter_ns() - start_ns, n_prompt=n_prompt, text=text.decode(errors="replace"))
+    emit("done")
 
 
 def _talk(llama, job: ChatJob, emit: Callable[..., None]) -> None:

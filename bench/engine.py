@@ -256,6 +256,7 @@ class Protocol:
                 llama.decode(generated)
             emit("sample", ns=time.perf_counter_ns() - start_ns)
             advance(job.n_prompt + job.n_gen)
+        emit("done")  # before the teardown: a crash in it must not cost the samples
         llama.close()
 
     def _forget(self) -> None:
@@ -263,7 +264,7 @@ class Protocol:
 
 
 def serve(kind: type[Job], measure: Callable[[Job, Callable[..., None]], None]) -> None:
-    """The child: jobs from stdin one after the other, events to stdout, until stdin ends or `measure` fails."""
+    """The child: jobs from stdin one after the other, events to stdout, until stdin ends or `measure`, which says "done", fails."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever llama.cpp prints goes to stderr
@@ -285,7 +286,6 @@ def serve(kind: type[Job], measure: Callable[[Job, Callable[..., None]], None]) 
         emit("ready", **installed())
         while True:
             measure(kind(**json.loads(jobs.get())), emit)
-            emit("done")
     except Exception as error:
         emit("error", reason=f"{type(error).__name__}: {error}".removeprefix("RuntimeError: "))
     os._exit(1)  # no teardown: a crash in it must not cost what was said
