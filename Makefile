@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE
+	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE HOSTS
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -128,6 +128,7 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
 	@$(LOCK) --extra fuzz -c .cache/all.txt -o lock/fuzz.txt
 	@$(LOCK) --extra supply -c .cache/all.txt -o lock/supply.txt
+	@$(LOCK) --extra fleet -c .cache/all.txt -o lock/fleet.txt
 
 sbom: ## bill of materials of all that is installed (CycloneDX), and its licences: sbom.cdx.json, LICENCES.md
 	@$(SETUP) supply
