@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fit schema fuzz faults clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fit schema fuzz faults fleet clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -142,6 +142,10 @@ review: ## what this branch brings, and what is odd about it: BASE=origin/main
 share: ## one file to send for those without git: RUN=<machine> or <machine>/<run>; make import FILE= takes it in
 	@$(SETUP) site
 	@$(VENV_PYTHON) -m bench share
+
+fleet: ## bench the machines of HOSTS=hosts.yml, an Ansible inventory, over SSH, and take their runs in: the bench's own settings
+	@$(SETUP) fleet
+	@$(VENV_PYTHON) -m bench.fleet
 
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit

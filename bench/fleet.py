@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 import tarfile
 import tempfile
@@ -30,6 +31,7 @@ from macros.values import Value
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("bench", "macros", "labdata", "lock", "Makefile", "pyproject.toml")  # what a bench needs; no site, no environment, no history
+PROGRAMS = Path(sys.executable).parent  # Ansible's, of this environment
 STATE = ROOT / ".cache/fleet.json"
 LOG = ROOT / ".cache/fleet.log"
 OWN = {"MACHINE": "inklab_machine", "CHIP": "inklab_chip"}  # what says something of one machine stands in the inventory
@@ -57,8 +59,10 @@ def hosts(file: str, env: Mapping[str, str]) -> list[str]:
         raise FleetRefused("\n".join(wrong))
     options.read({}, env, shapes=prepare.shapes(labdata.load()))
     with tempfile.TemporaryDirectory() as folder:
-        found, said = ansible_runner.get_inventory("list", [str(Path(file).resolve())], response_format="json", private_data_dir=folder, quiet=True, envvars=ANSIBLE)
-    names = sorted({h for group in found.values() if isinstance(group, dict) for h in group.get("hosts", [])}) if isinstance(found, dict) else []
+        answer, said, code = ansible_runner.run_command(
+            str(PROGRAMS / "ansible-inventory"), ["--list", "-i", str(Path(file).resolve())], runner_mode="subprocess", private_data_dir=folder, quiet=True, envvars=ANSIBLE)  # fmt: skip
+    groups = json.loads(answer).values() if code == 0 else []
+    names = sorted({h for group in groups for h in group.get("hosts", [])})
     if not names:
         raise FleetRefused(f"{file}: hosts: no machine is named in it; got {last(said) or 'none'}; an Ansible inventory (README.md shows one)")
     return names
@@ -88,8 +92,10 @@ def last(text: str) -> str:
 
 def why(result: Mapping[str, Any]) -> str:
     """Why a step failed, from what Ansible says of it."""
-    words = next((str(result[k]) for k in ("stderr", "msg", "module_stderr") if str(result.get(k, "")).strip()), "it gave no reason")
-    return last(words.replace("Failed to connect to the host via ssh: ", ""))
+    if words := str(result.get("stderr", "")).strip():
+        return last(words)
+    words = re.sub(r"^(Task failed: )?(Failed to connect to the host via ssh: )?", "", str(result.get("msg", "")).strip())
+    return f"{last(words) or 'it gave no reason'}{f' ({command})' if (command := result.get('cmd')) else ''}"
 
 
 def headline(run: Run) -> str:
@@ -138,14 +144,14 @@ class Fleet:
         if kind == "runner_on_start":
             self.say(f"{host}: {task}")
         elif kind in ("runner_on_failed", "runner_on_unreachable"):
-            step = "reach it" if kind == "runner_on_unreachable" and task == "reach it" else task
-            self.failed[host] = f"failed: {step}: {'unreachable: ' if kind.endswith('unreachable') else ''}{why(told.get('res', {}))}"
+            self.failed[host] = f"failed: {task}: {'unreachable: ' if kind.endswith('unreachable') else ''}{why(told.get('res', {}))}"
         elif kind == "runner_on_ok" and task == "fetch":
             path = self.gathered / f"{hashlib.sha256(host.encode()).hexdigest()}.json"
             try:
                 self.ok[host] = f"ok: {take_in(path, self.root)}"
             except (ShareRefused, ImportRefused, LabError, OSError) as error:
-                self.failed[host] = f"failed: import: {'; '.join(str(error).splitlines())[:400]}"
+                same = "; another machine of that hardware? Name it with inklab_machine in HOSTS" if "files.machines/" in str(error) else ""
+                self.failed[host] = f"failed: import: {'; '.join(str(error).splitlines())[:400]}{same}"
         return True
 
     def lines(self, otherwise: str) -> Iterator[str]:
@@ -172,11 +178,12 @@ def run(env: Mapping[str, str], say: Callable[[str], None], root: Path = ROOT) -
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         pack(root, folder / "project.tar.gz")
+        (folder / "runner").mkdir()
         fleet = Fleet(names, folder / "gathered", root / "labdata", say)
         fleet.ok |= before
         for name in before:
             say(f"{name}: done before")
-        told = {**ANSIBLE, "FLEET_PROJECT": str(folder / "project.tar.gz"), "FLEET_GATHERED": str(fleet.gathered)}
+        told = {**ANSIBLE, "PATH": f"{PROGRAMS}{os.pathsep}{env.get('PATH', os.defpath)}", "FLEET_PROJECT": str(folder / "project.tar.gz"), "FLEET_GATHERED": str(fleet.gathered)}
         done = ansible_runner.run(
             private_data_dir=str(folder / "runner"), playbook=str(ROOT / "bench/fleet.yml"), inventory=str(Path(file).resolve()), limit=",".join(todo),
             envvars=told, forks=len(todo), quiet=True, event_handler=fleet.on_event)  # fmt: skip

@@ -116,8 +116,9 @@ def test_one_machine_fails_and_the_others_are_gathered(lab: Path, ground: Path, 
     before = labdata.load(lab / "labdata")
 
     done = bench(lab, ground, hosts)
-    said = dict(line.split(": ", 1) for line in done.stdout.splitlines()[-6:] if ": " in line)
     assert done.returncode == 1, done.stdout + done.stderr
+    said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)  # the last of each machine
+    assert set(machines) <= set(said), done.stdout + done.stderr
     assert said["alpha"].startswith("ok: run ") and "decode" in said["alpha"] and "tok/s" in said["alpha"], done.stdout
     assert said["unplugged"].startswith("failed: reach it: unreachable: ") and "Connection refused" in said["unplugged"]
     assert said["gamma"].startswith("failed: reach it: unreachable: ") and "Host key verification failed" in said["gamma"]
@@ -183,7 +184,7 @@ def test_what_a_machine_sends_is_read_as_a_strangers(project: Path, tmp_path: Pa
     root = project / "labdata"
     before = sorted(root.rglob("*"))
     told = {"event": "runner_on_ok", "event_data": {"host": "alpha", "task": "fetch"}}
-    for body, words in (({"chips/apple.yml": "x"}, "not a place"), ({"runs/a/b.yml": "schema: 1"}, "runs/a/b.yml"), ({"machines/../../x.yml": "x"}, "not a place")):
+    for body, words in (({"chips/apple.yml": "x"}, "not a place"), ({"machines/apple-m4-24gb.yml": "x"}, "inklab_machine"), ({"runs/a/b.yml": "schema: 1"}, "runs/a/b.yml"), ({"machines/../../x.yml": "x"}, "not a place")):
         one = fleet.Fleet(["alpha"], tmp_path, root, print)
         sent_by(tmp_path / "8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8.json", **body)
         one.on_event(told)
