@@ -151,9 +151,9 @@ fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, 
 	@$(SETUP) fit
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m macros.fit
 
-fuzz: ## strangers' bytes at every door for SECONDS_EACH=600, guided by coverage where atheris has a wheel
+fuzz: ## strangers' bytes at every door for SECONDS_EACH=600 (RECORD=1), guided by coverage where atheris has a wheel
 	@$(SETUP) fuzz
-	@$(VENV_PYTHON) -m tests.fuzz "$${SECONDS_EACH:-600}"
+	@$(VENV_PYTHON) -m tests.fuzz "$${SECONDS_EACH:-600}" $${RECORD:+--record}
 
 faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, half an hour
 	@$(SETUP) test
