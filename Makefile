@@ -155,7 +155,7 @@ fuzz: ## strangers' bytes at every door for SECONDS_EACH=600 (RECORD=1), guided 
 	@$(SETUP) fuzz
 	@$(VENV_PYTHON) -m tests.fuzz "$${SECONDS_EACH:-600}" $${RECORD:+--record}
 
-faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, half an hour
+faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, an hour; broken off, it goes on
 	@$(SETUP) test
 	@$(VENV_PYTHON) -m tests.faults 1 --record
 

@@ -185,7 +185,7 @@ def run(env: Mapping[str, str], say: Callable[[str], None], root: Path = ROOT) -
             say(f"{name}: done before")
         told = {**ANSIBLE, "PATH": f"{PROGRAMS}{os.pathsep}{env.get('PATH', os.defpath)}", "FLEET_PROJECT": str(folder / "project.tar.gz"), "FLEET_GATHERED": str(fleet.gathered)}
         done = ansible_runner.run(
-            private_data_dir=str(folder / "runner"), playbook=str(ROOT / "bench/fleet.yml"), inventory=str(Path(file).resolve()), limit=",".join(todo),
+            private_data_dir=str(folder / "runner"), playbook=str(ROOT / "bench/fleet.yml"), inventory=str(Path(file).resolve()), limit=",".join(todo) if before else None,
             envvars=told, forks=len(todo), quiet=True, event_handler=fleet.on_event)  # fmt: skip
         log = done.stdout.read()
     labdata.write_text(LOG, log)
