@@ -5,7 +5,7 @@
 # through the environment and are never pasted into a command, so quotes, spaces and $ are safe;
 # $(value) keeps make itself from expanding them.
 PASSED := PROFILE MODEL SHAPE DEPTHS REPS THREADS NGL MACHINE CHIP BACKEND PYTHON INSTRUMENT LLAMA_BENCH QUIET PAIRS \
-	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE
+	PROMPT TOKENS LENGTHS SECONDS_EACH N TITLE QUESTION INK CLOSE FILE BECAUSE DAY RUN POLISH SITE_URL REPO_URL DEST DELETE SIZES RECORD BASE HOSTS
 
 define pass
 ifneq ($$(origin $(1)),undefined)
@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fonts fit schema fuzz faults clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fonts fit schema fuzz faults fleet clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -128,6 +128,7 @@ lock: ## pin the newest versions of all packages, with hashes, into lock/
 	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
 	@$(LOCK) --extra fuzz -c .cache/all.txt -o lock/fuzz.txt
 	@$(LOCK) --extra supply -c .cache/all.txt -o lock/supply.txt
+	@$(LOCK) --extra fleet -c .cache/all.txt -o lock/fleet.txt
 
 sbom: ## bill of materials of all that is installed (CycloneDX), and its licences: sbom.cdx.json, LICENCES.md
 	@$(SETUP) supply
@@ -146,15 +147,19 @@ fonts: ## cut the typefaces to the characters of macros/fonts.py: macros/theme/a
 	@$(SETUP) test
 	@$(VENV_PYTHON) -m macros.fonts
 
+fleet: ## bench the machines of HOSTS=hosts.yml, an Ansible inventory, over SSH, and take their runs in: the bench's own settings
+	@$(SETUP) fleet
+	@$(VENV_PYTHON) -m bench.fleet
+
 fit: ## learn the predictor from labdata/corpus/ anew: labdata/corpus/fit.json, a few minutes
 	@$(SETUP) fit
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m macros.fit
 
-fuzz: ## strangers' bytes at every door for SECONDS_EACH=600, guided by coverage where atheris has a wheel
+fuzz: ## strangers' bytes at every door for SECONDS_EACH=600 (RECORD=1), guided by coverage where atheris has a wheel
 	@$(SETUP) fuzz
-	@$(VENV_PYTHON) -m tests.fuzz "$${SECONDS_EACH:-600}"
+	@$(VENV_PYTHON) -m tests.fuzz "$${SECONDS_EACH:-600}" $${RECORD:+--record}
 
-faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, half an hour
+faults: ## kill -9, full disks, clocks and sleep: labdata/trials/faults.yml, an hour; broken off, it goes on
 	@$(SETUP) test
 	@$(VENV_PYTHON) -m tests.faults 1 --record
 

@@ -71,7 +71,7 @@ def take(data: bytes, shown: str, root: Path) -> list[str]:
         LabError: what it brings does not load.
         OSError: the disk refused; labdata/ is as before.
     """
-    fresh = {place: body for place, body in _read(data, shown).items() if not _same(root / place, place, body, shown)}
+    fresh = {place: body for place, body in read(data, shown).items() if not _same(root / place, place, body, shown)}
     if not fresh:
         return ["Already there: every file of it is in labdata/; nothing was written."]
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".share-") as folder:
@@ -83,8 +83,12 @@ def take(data: bytes, shown: str, root: Path) -> list[str]:
     return [f"Recorded in labdata/{place}" for place in fresh]
 
 
-def _read(data: bytes, shown: str) -> dict[str, bytes]:
-    """The files in a shared one, in the order they are written."""
+def read(data: bytes, shown: str) -> dict[str, bytes]:
+    """The files in a shared one, in the order they are written.
+
+    Raises:
+        ShareRefused: it is none, or has what no run brings.
+    """
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:

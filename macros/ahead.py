@@ -1,6 +1,6 @@
-"""Machine pages made ahead by several processes: each is independent of the others, and MkDocs makes one page after another.
+"""Made ahead by other processes, while MkDocs makes one page after another: the downloads, and the machines' pages.
 
-Where the system cannot fork safely, and for a few machines, each is made when MkDocs comes to it; the bytes are the same.
+Where the system cannot fork safely each is made when its turn comes; the bytes are the same.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -17,8 +17,10 @@ from markupsafe import Markup
 from macros import asides, notes, pages
 from macros.narrative import Book
 
-LEAST = 8  # machines; fewer are made sooner than a process starts
+LEAST = 8  # machines; fewer are made sooner than asked for
 _book: Book | None = None  # what the processes inherit
+_rest: Callable[[], None] = lambda: None  # so do they this
+_resting: Future | None = None
 _made: Iterator[Made | None] = iter(())
 
 
@@ -33,15 +35,26 @@ class Made:
     sentence: str
 
 
-def begin(book: Book, names: list[str]) -> None:
-    """Make these machines' pages, in this order, while MkDocs works on others."""
-    global _book, _made
-    _book, _made = book, iter(())
+def begin(book: Book, names: list[str], rest: Callable[[], None]) -> None:
+    """Make these machines' pages, in this order, and then the rest, while MkDocs works on others."""
+    global _book, _made, _rest, _resting
+    _book, _made, _rest, _resting = book, iter(()), rest, None
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1  # macOS' own libraries do not survive a fork
-    if cores > 1 and len(names) >= LEAST:
+    if cores > 1:
         pool = ProcessPoolExecutor(cores, multiprocessing.get_context("fork"))
-        _made = pool.map(_make, names, chunksize=max(1, min(20, len(names) // (4 * cores))))
+        if len(names) >= LEAST:
+            _made = pool.map(_make, names, chunksize=max(1, min(20, len(names) // (4 * cores))))
+        _resting = pool.submit(_do_rest)
         pool.shutdown(wait=False)
+
+
+def _do_rest() -> None:
+    _rest()
+
+
+def end() -> None:
+    """The rest is done. Raises what it raised."""
+    _resting.result() if _resting else _rest()
 
 
 def _make(name: str) -> Made | None:

@@ -302,6 +302,9 @@ def trials_table(book: Book, name: str, id: str, caption: str) -> str:
     keys = ("fault", "command", "times", "hit", "lost", "half", "went_on", "outcome")
     frame = pd.DataFrame([{k: getattr(t, k) for k in keys} for t in document.trials])
     cells = [{k: number(v, 0) if isinstance(v, int) else v for k, v in row.items()} for row in frame.to_dict("records")]
+    for cell, trial in zip(cells, document.trials, strict=True):
+        if trial.planned:  # broken off: what is left to do is said
+            cell["times"] += f" of {number(trial.planned, 0)}"
     columns = [Column("fault", "What was done"), Column("command", "To"), Column("times", "Times", "right"), Column("hit", "In time", "right"),
                Column("lost", "Lost", "right"), Column("half", "Half-written", "right"), Column("went_on", "Went on", "right"), Column("outcome", "Outcome")]  # fmt: skip
     return _table(book, id, columns, cells, frame, caption)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any
 
-from mkdocs.plugins import event_priority
+from jinja2 import FileSystemBytecodeCache
+from mkdocs.plugins import CombinedEvent, event_priority
 
 from macros import web
 
 
+TEMPLATES = Path(".cache/templates")
 _preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
 
@@ -34,15 +37,17 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import ahead, current_book, pages, paging
+    from macros import ahead, current_book, downloads, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
     generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
     for address, text in {**generated, **paging.pages(lab)}.items():
         files.append(File.generated(config, address, content=text))
-    # MkDocs comes to them in the order it reads files.
-    ahead.begin(current_book(), [name for name in (file.name for file in files.documentation_pages() if file.src_uri in generated)])
+    tables, folder = current_book().tables(), Path(config["site_dir"], downloads.FOLDER)
+    # MkDocs comes to the machines in the order it reads files.
+    ahead.begin(current_book(), [file.name for file in files.documentation_pages() if file.src_uri in generated],
+                lambda: downloads.write(tables, folder, config.site_description, config.site_url or ""))  # fmt: skip
     return files
 
 
@@ -70,16 +75,31 @@ def on_env(env: Any, config: Any, files: Any) -> None:
         search.search_index.entries += [paging.search_entry(book, name) for name in book.lab.machines]
     if book.open_parts and not _preview:
         raise PluginError("\n".join(book.open_parts) + "\nmake serve shows the pages with their open parts")
+    TEMPLATES.mkdir(parents=True, exist_ok=True)
+    env.bytecode_cache = FileSystemBytecodeCache(str(TEMPLATES))  # a rebuild would compile the theme again
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
     outputs.publish(book, [file.page for file in files.documentation_pages()], site, cards=bool(site.url) and not _preview)
     return env
 
 
+_WORDLESS = re.compile(r'<svg\b.*?</svg>|<details class="notes".*?</details>', re.S)
+
+
 @event_priority(100)  # before the search reads it
-def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
-    """The page is about to be printed."""
-    page.content = str(page.content)
+def _for_search(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """The search parses a page letter by letter, also what it leaves out: it gets the page without."""
+    page.meta["whole"] = str(page.content)
+    page.content = _WORDLESS.sub("", page.meta["whole"])
     return context
+
+
+@event_priority(-100)  # after it
+def _for_print(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    page.content = page.meta.pop("whole")
+    return context
+
+
+on_page_context = CombinedEvent(_for_search, _for_print)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
@@ -105,10 +125,10 @@ def on_post_build(config: Any) -> None:
     """Write what the pages registered and the data; then check all of it."""
     from mkdocs.exceptions import PluginError
 
-    from macros import built, chart_cache, current_book, downloads
+    from macros import ahead, built, chart_cache
 
     site = Path(config["site_dir"])
-    downloads.write(current_book().tables(), site / downloads.FOLDER, config.site_description, config.site_url or "")
+    ahead.end()
     name, script = chart_cache.vega()
     (site / "assets" / name).write_bytes(script)
     found = built.problems(site)

@@ -51,6 +51,9 @@ def macros_of(config_file: Path) -> Site:
     return Site(env, current_book(), config.site_url or "", dict(config.extra.get("post") or {}))
 
 
+_compiled: dict[str, Any] = {}  # pages' code by their text: a rebuild finds most of them again
+
+
 def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: Any) -> str:
     """A page or a template of posts, its macros filled in.
 
@@ -65,7 +68,8 @@ def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: A
 
     env.env.finalize = printed
     try:
-        return env.env.from_string(text).render(**{**env.variables, **meta})
+        compiled = _compiled.get(text) or _compiled.setdefault(text, env.env.compile(text))
+        return env.env.template_class.from_code(env.env, compiled, env.env.make_globals(None)).render(**{**env.variables, **meta})
     except Exception as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
         raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None

@@ -13,6 +13,7 @@ class Trial(Strict):
     fault: str = key("What was done", "kill -9 of the bench at a random moment")
     command: str = key("What it was done to", "make bench")
     times: Count = key("How often", 80)
+    planned: Count | None = key("How often it was to be; only where it was broken off before", 200, default=None)
     hit: NotNegative = key("How often it came in time to break something off", 74)
     lost: NotNegative = key("Finished tests, sealed inks or recorded runs that were gone afterwards", 0)
     half: NotNegative = key("How often a half-written file was read, or the lab did not load", 0)

@@ -2,7 +2,9 @@
 
     python -m tests.faults [share of the full count, 1 by default] [--record]
 
-Each kind of fault works in a copy of the project of its own, a few at once: no time is taken here. `--record` writes labdata/trials/faults.yml, which the method page shows.
+Each kind of fault works in a copy of the project of its own, two at once: no time is taken here. `--record` writes
+labdata/trials/faults.yml, which the method page shows, after every trial: a record that was broken off says so, and the same
+command goes on with it; a whole one is made anew.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from bench import weights
@@ -35,7 +39,9 @@ from tests.conftest import ROOT, copy_project
 SEED = 20261130
 TINY = Shape("qwen3", 1, 256, 256, 256, 4, 2, 64, tied=True)
 LOG = ROOT / "tests/data/logs/md_2025_vulkan_7900xtx_three_tables_noise.txt"  # three sittings: a machine, three models, three runs, the raw text
-HANGS_S, AT_ONCE = 900, 4  # a guard, far above what a busy machine needs; trials side by side
+HANGS_S, AT_ONCE = 900, 2  # a guard, far above what a busy machine needs; kinds of fault side by side
+RECORD = labdata.ROOT / "trials/faults.yml"
+WRITING = threading.Lock()  # a copy of labdata/ is not taken while the record is written into it
 RAN, TOLD = re.compile(r"^Recorded in ", re.M), re.compile(r"^\d+/\d+  ", re.M)  # what a bench says of its end, and of a finished test
 
 
@@ -44,6 +50,7 @@ class Count:
     """What came of one kind of fault."""
 
     what: str = ""
+    keep: Callable[[Count], None] = lambda count: None
     times: int = 0
     hit: int = 0
     lost: int = 0
@@ -51,9 +58,18 @@ class Count:
     went_on: int = 0
     said: list[str] = field(default_factory=list)
 
+    @property
+    def wrong(self) -> int:
+        return self.lost + self.half + self.times - self.went_on
+
     def note(self, words: str) -> None:
         self.said.append(words)
         print(f"    {self.what}: {words}", flush=True)
+
+    def more(self, times: int) -> bool:
+        """Between two trials: what is known so far is kept; whether more are to come."""
+        self.keep(self)
+        return self.times < times
 
 
 class Bench:
@@ -63,8 +79,9 @@ class Bench:
         self.folder, self.chance = folder, chance
         self.model = folder / "tiny.gguf"
         weights.write(self.model, TINY, "Q4_K_M")
-        self.home = copy_project(folder)
-        self.env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "XDG_CACHE_HOME": str(folder / "cache"), "MODEL": "", "PROFILE": "quick", "MACHINE": "", "FILE": "", "CLOSE": ""}
+        with WRITING:
+            self.home = copy_project(folder)
+        self.env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "INKLAB_PREVIEW": "1", "XDG_CACHE_HOME": str(folder / "cache"), "MODEL": "", "PROFILE": "quick", "MACHINE": "", "FILE": "", "CLOSE": ""}
         self.bench = {"MODEL": str(self.model), "REPS": "3", "DEPTHS": "64", "THREADS": "1"}
         self.took: dict[str, float] = {}
 
@@ -131,7 +148,7 @@ def kept(before: dict[tuple, tuple], after: dict[tuple, tuple]) -> int:
 def kills_of_bench(b: Bench, times: int, count: Count) -> None:
     """Kill after kill on one run, then let it end; then the next run."""
     args, env = ["bench", "run"], b.bench
-    while count.times < times:
+    while count.more(times):
         lab = labdata.load(b.lab)
         seen, inks, chain = finished(lab), b.files("ink"), 0
         for _ in range(min(b.chance.randint(1, 6), times - count.times)):
@@ -168,7 +185,7 @@ def kills_of_import(b: Bench, times: int, count: Count) -> None:
     code, _, err = b.whole(args, env)
     assert code == 0, err
     right = b.files()
-    while count.times < times:
+    while count.more(times):
         shutil.rmtree(b.lab)
         shutil.copytree(fresh, b.lab)
         hit, _ = b.broken(args, env, late=True)
@@ -190,7 +207,7 @@ def kills_of_ink(b: Bench, times: int, count: Count) -> None:
     shutil.copytree(b.lab, fresh)
     for close in ("", "1"):
         b.whole(["bench", "ink"], {**env, "CLOSE": close})
-    while count.times < times:
+    while count.more(times):
         shutil.rmtree(b.lab)
         shutil.copytree(fresh, b.lab)
         for close in ("", "1"):
@@ -227,10 +244,10 @@ def kills_of_site(b: Bench, times: int, count: Count) -> None:
     code, _, err = b.whole(args, {})
     assert code == 0, err
     right, facts = site(), b.files()
-    while count.times < times:
+    while count.more(times):
         if b.chance.random() < 0.5:
             shutil.rmtree(b.home / "site")
-        if b.chance.random() < 0.3:
+        if b.chance.random() < 0.1:  # from nothing: every chart is drawn anew, which takes a minute
             shutil.rmtree(b.home / ".cache", ignore_errors=True)
         hit, _ = b.broken(args, {}, late=False)
         count.times, count.hit = count.times + 1, count.hit + hit
@@ -258,7 +275,7 @@ def refused(b: Bench, count: Count, before: dict[str, str], code: int, err: str,
 def small_files(b: Bench, times: int, count: Count) -> None:
     """No file may grow past a random size: what a full disk does, at every byte of every file."""
     b.whole(["bench", "run"], b.bench)
-    while count.times < times:
+    while count.more(times):
         limit = b.chance.randint(0, 9000)
         name, args, env = b.chance.choice([("import", ["bench", "import"], {"FILE": str(LOG)}), ("bench", ["bench", "run"], {**b.bench, "REPS": str(b.chance.randint(2, 9))})])
         before = b.files()
@@ -290,7 +307,7 @@ def full_disk(b: Bench, times: int, count: Count) -> None:
     """labdata/ on a tmpfs with a few pages left."""
     b.whole(["bench", "run"], b.bench)
     with small_disk(b, 8):
-        while count.times < times:
+        while count.more(times):
             args, env = b.chance.choice([(["bench", "import"], {"FILE": str(LOG)}), (["bench", "run"], {**b.bench, "REPS": str(b.chance.randint(2, 9))})])
             filler = b.lab / "schema/.filler"
             free = shutil.disk_usage(b.lab).free
@@ -307,7 +324,7 @@ def read_only(b: Bench, times: int, count: Count) -> None:
     """labdata/ on a disk that takes no writing."""
     b.whole(["bench", "run"], b.bench)
     with small_disk(b, 16):
-        while count.times < times:
+        while count.more(times):
             args, env = (["bench", "import"], {"FILE": str(LOG)}) if count.times % 2 else (["bench", "run"], {**b.bench, "REPS": str(2 + count.times)})
             subprocess.run(["mount", "-o", "remount,ro", str(b.lab)], check=True, capture_output=True)
             before = b.files()
@@ -325,7 +342,7 @@ def clock_jumps(b: Bench, times: int, count: Count) -> None:
     told.write_text("0")
     env = {**b.bench, "LD_PRELOAD": str(library), "CLOCK_SHIFT": str(told)}
     b.whole(["bench", "run"], env)
-    while count.times < times:
+    while count.more(times):
         before = b.load(count)
         if before is None:
             return
@@ -351,7 +368,7 @@ def two_at_once(b: Bench, times: int, count: Count) -> None:
     """A second bench beside a first: refused in one line, and the first is none the worse."""
     b.whole(["bench", "run"], b.bench)
     lock = b.folder / "cache/inklab/bench.lock"
-    while count.times < times:
+    while count.more(times):
         before = len(labdata.load(b.lab).runs)
         first = b.start(["bench", "run"], {**b.bench, "REPS": "40"})
         while len(labdata.load(b.lab).runs) == before and first.poll() is None:
@@ -367,7 +384,7 @@ def two_at_once(b: Bench, times: int, count: Count) -> None:
 def asleep(b: Bench, times: int, count: Count) -> None:
     """Bench and engine stopped for two seconds, as a machine that sleeps, then let go on."""
     b.whole(["bench", "run"], b.bench)
-    while count.times < times:
+    while count.more(times):
         before = b.load(count)
         child = b.start(["bench", "run"], {**b.bench, "REPS": "7"})
         time.sleep(b.chance.uniform(0, b.took["bench run"]))
@@ -396,11 +413,11 @@ class Fault:
     needs: str = ""  # "the right to mount" or "a C compiler"
 
 
-FAULTS = [
+FAULTS = [  # the longest first, which leaves the shorter ones to fill the gaps
+    Fault("kill -9 at a random moment", "make site", kills_of_site, 22, "the next build came to the same site, byte for byte"),
     Fault("kill -9 at a random moment", "make bench", kills_of_bench, 40, "the next bench went on with the same run and ink"),
     Fault("kill -9 at a random moment", "make import", kills_of_import, 90, "the next import came to the same files, byte for byte"),
     Fault("kill -9 at a random moment", "make ink", kills_of_ink, 50, "the same command again opened or sealed the ink"),
-    Fault("kill -9 at a random moment", "make site", kills_of_site, 22, "the next build came to the same site, byte for byte"),
     Fault("no file may pass a random size, 0 to 9,000 bytes", "make bench, make import", small_files, 20, "one line, and once there is room the same command ends well"),
     Fault("a full disk under labdata/", "make bench, make import", full_disk, 12, "one line, and once there is room the same command ends well", "the right to mount"),
     Fault("a read-only disk under labdata/", "make bench, make import", read_only, 6, "one line, and once it can be written the same command ends well", "the right to mount"),
@@ -423,41 +440,81 @@ def there(needs: str) -> bool:
     return True
 
 
-def run(fault: Fault, times: int, seed: int = SEED) -> Count:
-    """One kind of fault in a copy of the project of its own."""
-    count = Count(f"{fault.command}, {fault.fault}")
-    with tempfile.TemporaryDirectory() as folder:
-        b = Bench(Path(folder), random.Random(f"{seed} {fault.command} {fault.fault}"))
-        if fault.act in (kills_of_bench,):
-            b.whole(["bench", "run"], b.bench)  # the machine's card, and how long a run takes
-        fault.act(b, times, count)
+def run(fault: Fault, times: int, count: Count, seed: int = SEED) -> None:
+    """One kind of fault in a copy of the project of its own, from where an earlier command was broken off."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            b = Bench(Path(folder), random.Random(f"{seed} {fault.command} {fault.fault} {count.times}"))
+            if fault.act in (kills_of_bench,):
+                b.whole(["bench", "run"], b.bench)  # the machine's card, and how long a run takes
+            fault.act(b, times, count)
+    except Exception as error:  # the other kinds go on
+        count.note(f"broke off: {type(error).__name__}: {error}")
+    count.keep(count)
     print(f"    {count.what}: done", flush=True)
-    return count
+
+
+class Record:
+    """labdata/trials/faults.yml as it grows, or as an earlier command left it."""
+
+    def __init__(self, path: Path, share: float) -> None:
+        self.path = path
+        possible = [f for f in FAULTS if there(f.needs)]
+        self.left_out = [f"{f.fault}: not tried, needs {f.needs}" for f in FAULTS if f not in possible]
+        self.planned = {f: max(1, round(f.times * share)) for f in possible}
+        self.begun = datetime.now(UTC).replace(microsecond=0)
+        self.counts = {f: Count(f"{f.command}, {f.fault}") for f in possible}
+        self.rows: dict[Fault, trials.Trial] = {}
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Take over what a record that was broken off has; a whole one is made anew."""
+        old = labdata.load(self.path.parent.parent).trials.get("faults") if self.path.exists() else None
+        if old is None or old.seed != SEED or all(t.times >= (t.planned or 0) for t in old.trials) and len(old.trials) >= len(self.counts):
+            return
+        self.begun = old.started_at
+        for fault, count in self.counts.items():
+            for t in old.trials:
+                if (t.fault, t.command) == (fault.fault, fault.command):
+                    self.rows[fault] = t
+                    count.times, count.hit, count.lost, count.half, count.went_on = t.times, t.hit, t.lost, t.half, t.went_on
+                    count.said = [] if t.outcome == fault.well else [t.outcome]
+        print(f"Going on with a record of {sum(c.times for c in self.counts.values())} faults", flush=True)
+
+    def row(self, fault: Fault, c: Count) -> trials.Trial:
+        outcome = fault.well if not c.wrong else "; ".join(dict.fromkeys(c.said))[:400] or "it did not always go on"
+        planned = self.planned[fault]
+        return trials.Trial(fault=fault.fault, command=fault.command, times=c.times, planned=planned if c.times < planned else None, hit=c.hit,
+                            lost=c.lost, half=c.half, went_on=c.went_on, outcome=outcome)  # fmt: skip
+
+    def keep(self, fault: Fault, count: Count) -> None:
+        """Write what is known after a trial."""
+        if not count.times:
+            return
+        with WRITING:
+            self.rows[fault] = self.row(fault, count)
+            where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}" + "".join(f"; {words}" for words in self.left_out)
+            labdata.write(self.path, trials.Trials(
+                schema=1, id="faults", title="Is anything lost when a command dies, or the disk or the clock fails it?", setting=where, started_at=self.begun, seed=SEED,
+                command="make faults", trials=[self.rows[f] for f in self.counts if f in self.rows]))  # fmt: skip
 
 
 def main(argv: list[str]) -> int:
     """All faults; 1 if anything was lost, half-written or did not go on."""
     share = float(next((a for a in argv if not a.startswith("-")), "1"))
-    begun, rows, bad = datetime.now(UTC).replace(microsecond=0), [], 0
-    possible = [f for f in FAULTS if there(f.needs)]
-    left_out = [f"{f.fault}: not tried, needs {f.needs}" for f in FAULTS if f not in possible]
-    print("\n".join(left_out), end="\n" * bool(left_out), flush=True)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        counts = list(pool.map(lambda f: run(f, max(1, round(f.times * share))), possible))
-    for fault, c in zip(possible, counts, strict=True):
-        went_wrong = c.lost + c.half + (c.times - c.went_on)
-        bad += went_wrong
-        print(f"{fault.command}: {fault.fault}: {c.times} times, {c.hit} in time; lost {c.lost}, half {c.half}, went on {c.went_on}", flush=True)
-        rows.append(trials.Trial(fault=fault.fault, command=fault.command, times=c.times, hit=c.hit, lost=c.lost, half=c.half, went_on=c.went_on,
-                                 outcome=fault.well if not went_wrong else "; ".join(dict.fromkeys(c.said))[:400] or "it did not always go on"))  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        path = RECORD if "--record" in argv else Path(stack.enter_context(tempfile.TemporaryDirectory())) / "trials/faults.yml"
+        record = Record(path, share)
+        print("\n".join(record.left_out), end="\n" * bool(record.left_out), flush=True)
+        pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
+        for fault, count in record.counts.items():
+            count.keep = partial(record.keep, fault)
+            pool.submit(run, fault, record.planned[fault], count)
+    for fault, c in record.counts.items():
+        print(f"{fault.command}: {fault.fault}: {c.times} of {record.planned[fault]}, {c.hit} in time; lost {c.lost}, half {c.half}, went on {c.went_on}", flush=True)
     if "--record" in argv:
-        where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}" + "".join(f"; {words}" for words in left_out)
-        record = trials.Trials(schema=1, id="faults", title="Is anything lost when a command dies, or the disk or the clock fails it?", setting=where, started_at=begun,
-                               seed=SEED, command="make faults", trials=rows)  # fmt: skip
-        path = labdata.ROOT / "trials/faults.yml"
-        labdata.write(path, record)
         print(f"Recorded in {path.relative_to(ROOT)}")
-    return int(bad > 0)
+    return int(any(c.wrong or c.times < record.planned[f] for f, c in record.counts.items()))
 
 
 if __name__ == "__main__":

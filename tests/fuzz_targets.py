@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench import imports, log_read, log_text, transcript
+from bench import imports, log_read, log_text, share, transcript
 from bench.import_cards import ImportRefused
+from bench.share import ShareRefused
 from macros import files, gguf_header, labdata
 from macros.labdata import LabError
 from macros.schema_docs import FILES
@@ -113,6 +115,16 @@ def pasted(data: bytes) -> None:
     transcript.host(data.decode("utf-8", "replace"))
 
 
+def shared(data: bytes) -> None:
+    """A run sent as one file: refused in lines that name it, or files that belong below labdata/."""
+    try:
+        found = share.read(data, "sent.json")
+    except ShareRefused as error:
+        assert all(line.startswith("sent.json: ") for line in str(error).splitlines()), error
+        return
+    assert all(".." not in place and place.split("/")[0] in ("raw", "machines", "models", "ink", "runs") for place in found)
+
+
 def seeds(name: str) -> list[bytes]:
     """Files to start from: real logs, hosts and documents, and headers kept here."""
     data = HERE / "data"
@@ -120,6 +132,10 @@ def seeds(name: str) -> list[bytes]:
         found = sorted((data / "logs").glob("*_*"))
     elif name == "pasted":
         found = sorted((data / "hosts").glob("*_*"))
+    elif name == "shared":
+        run = ["machines/apple-m4-24gb.yml", "ink/day-01.yml", "runs/apple-m4-24gb/day1-baseline.yml", "raw/day-01.yml"]
+        whole = {place: (labdata.ROOT / place).read_text(encoding="utf-8")[:2000] for place in run if (labdata.ROOT / place).exists()}
+        return [share.MARK + b'"files": ' + json.dumps(part).encode() + b"}" for part in ({}, {"runs/a/b.yml": "id: b"}, whole)]
     elif name == "header":
         found = sorted((data / "fuzz").glob("*.bin"))
     else:
@@ -129,4 +145,4 @@ def seeds(name: str) -> list[bytes]:
     return [p.read_bytes()[:MOST] for p in found]
 
 
-TARGETS = {f.__name__: f for f in (log, imported, header, document, yaml, pasted)}
+TARGETS = {f.__name__: f for f in (log, imported, header, document, yaml, pasted, shared)}

@@ -125,7 +125,7 @@ def test_a_failed_build_leaves_nothing(fake_compiler, monkeypatch, tmp_path):
 def checkout(monkeypatch, tmp_path):
     """A checkout whose installs are noted, not done."""
     (tmp_path / "lock").mkdir()
-    for part in ("site", "bench", "fit", "dev"):
+    for part in ("site", "bench", "fit", "dev", "fleet"):
         (tmp_path / "lock" / f"{part}.txt").write_text(LOCK)
     venv, done = tmp_path / ".venv", []
 
@@ -151,7 +151,7 @@ def checkout(monkeypatch, tmp_path):
 
 
 def test_a_second_call_does_nothing_and_quickly(checkout):
-    assert checkout("test") == ["venv", "site", "bench", "fit", "dev", "engine"]
+    assert checkout("test") == ["venv", "site", "bench", "fit", "dev", "fleet", "engine"]
     start = time.monotonic()
     assert checkout("test") == checkout("site") == checkout("bench") == []
     assert time.monotonic() - start < 0.6  # three calls of at most 0.2 s
@@ -266,7 +266,7 @@ def pins(name):
 
 def test_locks_are_hashed_agree_and_name_no_index():
     seen = {}
-    for name in ("site", "bench", "fit", "dev"):
+    for name in ("site", "bench", "fit", "dev", "fleet"):
         text = (ROOT / "lock" / f"{name}.txt").read_text()
         assert not re.search(r"https?://|--index|--find-links|file:", text)
         for pin, block in pins(name).items():
