@@ -1,7 +1,7 @@
 """Inklab's macros. Glue only: what a page can call, each a line or two over the modules below.
 
 Siblings are imported inside the functions, so that `import macros.roofline` loads neither
-Altair nor MkDocs.
+pandas nor MkDocs.
 """
 
 from __future__ import annotations

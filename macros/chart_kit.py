@@ -22,7 +22,7 @@ DOT = {"color": COLOURS["measured"], "size": 60, "opacity": 1}
 CONFIG = {
     "font": "Inter, Arial, sans-serif",
     "background": "transparent",
-    "numberFormat": ",~f",
+    "numberFormat": ",.6~f",  # without a number of digits d3 takes them from steps of its own: 2.5 became 3
     "view": {"stroke": None},
     "axis": {
         "labelColor": COLOURS["muted"], "labelFontSize": FONT_PX, "labelPadding": 8,

@@ -9,9 +9,9 @@ from functools import cache
 
 from macros import fonts
 
-STYLE = re.compile(r"(,?)(?:\.(\d+))?(~?)([fgd%])")
+STYLE = re.compile(r"(,?)(?:\.(\d+)(~?)([fg%])|(~?)([gd]))")  # f and % without digits: d3 takes them from the axis
 EXACT = Context(prec=400)  # a double has no more digits
-DEFAULT_DIGITS = 6  # d3's, where a format names none
+DEFAULT_DIGITS = 6  # d3's for g, where a format names none
 UNKNOWN = 1.0  # the advance of a character Inter lacks, in font sizes: as wide as an ideograph
 
 
@@ -19,7 +19,7 @@ def number(value: float, style: str) -> str:
     """A number as d3-format writes it.
 
     Args:
-        style: [,][.digits][~] and f, g, d or %
+        style: [,].digits[~] and f, g or %; [,][~]g; [,]d
 
     Raises: ValueError for another format.
 
@@ -28,8 +28,9 @@ def number(value: float, style: str) -> str:
     """
     match = STYLE.fullmatch(style)
     if not match:
-        raise ValueError(f"chart: number format: not drawn; got {style!r}; known: [,][.digits][~] and f, g, d or %")
-    comma, given, trim, kind = match.groups()
+        raise ValueError(f"chart: number format: not drawn; got {style!r}; known: [,].digits[~] and f, g or %; [,][~]g; [,]d")
+    comma, given = match[1], match[2]
+    trim, kind = (match[3], match[4]) if given else (match[5], match[6])
     digits = 0 if kind == "d" else int(given or DEFAULT_DIGITS)
     size = abs(value * 100 if kind == "%" else value)
     power = ""

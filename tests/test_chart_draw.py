@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 import xml.etree.ElementTree as ET
 
@@ -122,6 +121,7 @@ SETS = {
         pd.DataFrame({"chip": "A", "model": "m", "quant": "Q4_0", "test": "tg128", "predicted_tok_s": (p := 10 ** MANY.uniform(0, 3, 80)), "low80_tok_s": 0.8 * p,
                       "high80_tok_s": 1.2 * p, "measured_tok_s": p * np.exp(MANY.normal(0, 0.3, 80)), "inside": [i > 3 for i in range(80)],
                       "number": [str(i + 1) if i < 4 else "" for i in range(80)]})),
+    "long-labels": charts.backend_bars(test_charts.BARS.assign(label=[LONG * 2, "CPU"])),
     "growth": charts.growth(pd.DataFrame({"what": ["a", "a", "b & c", "b & c"], "machines": [20, 200, 20, 200], "wall_s": [0.5, 4, 3, 44.0]})),
 }  # fmt: skip
 
@@ -129,3 +129,43 @@ SETS = {
 @pytest.mark.parametrize("name", SETS)
 def test_a_drawing_is_as_vega_draws_it(name):
     as_vega_draws(SETS[name])
+
+
+def in_d3(value: float, style: str) -> str:
+    """A number as d3 writes it on an axis: Vega runs it."""
+    axis = {"values": [value], "format": style, "title": None}
+    spec = {"data": {"values": [{"x": value}]}, "mark": "point", "encoding": {"x": {"field": "x", "type": "quantitative", "axis": axis}}}
+    spec["encoding"]["x"]["scale"] = {"domain": [value - 1, value + 1], "nice": False}
+    svg = ET.fromstring(vl_convert.vegalite_to_svg(spec, vl_version=charts._version()))
+    return next(t.text for t in svg.iter(f"{NS}text"))
+
+
+@pytest.mark.parametrize(
+    ("style", "values"),
+    [
+        (",.6~f", [0, 12.5, 1234567, 0.0001, -3.25]),
+        (",.6~g", [1e-7, 0.001, 0.25, 999999, 1e6, 123456.7, 2.5e12]),
+        (",.2~f", [1.005, 0.125, 0.375, 1.5, 1234.5]),
+        (".0%", [0, 0.125, 0.875, 1.2]),
+        (",d", [1, 20, 1000]),
+    ],
+)
+def test_axes_print_numbers_as_d3_does(style, values):
+    assert [chart_words.number(v, style) for v in values] == [in_d3(v, style) for v in values]
+
+
+@pytest.mark.parametrize("top", [12, 0.13, 1.3])
+def test_an_axis_prints_its_ticks_as_they_are(top):
+    """12 tok/s have ticks 2.5 apart; Vega printed 3, 5, 8 for them."""
+    spec = charts.decode_depth(DAY_1[["depth_tokens"]].assign(measured_tok_s=[top, top / 2, top / 3, top / 4]))
+    ticks = next(part["encoding"]["y"]["axis"]["values"] for part in spec["layer"] if part["encoding"]["y"].get("axis"))
+    for svg in (vega(spec), ET.fromstring(charts.standing(spec))):
+        assert [float(text) for _, anchor, text, _ in marks(svg)[1] if anchor == "end"] == ticks
+
+
+def test_words_are_as_long_as_they_are_set_and_long_ones_are_cut():
+    assert chart_words.width("", 13) == 0
+    cut = chart_words.fitted(LONG, 13, 200)
+    assert cut.endswith("…") and LONG.startswith(cut[:-1]) and 180 < chart_words.width(cut, 13) <= 200
+    assert chart_words.fitted("CPU", 13, 200) == "CPU"
+    assert chart_words.width("中文", 10) == 20

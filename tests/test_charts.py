@@ -102,7 +102,7 @@ def test_labels_and_names_are_text():
         ("sqrt", lambda s: s["layer"][0]["encoding"]["x"]["scale"].update(type="sqrt")),
         ("one for all layers", lambda s: s["layer"][1]["encoding"]["x"].update(scale={"domain": [0, 1], "nice": False})),
         ("labelAngle", lambda s: s["layer"][0]["encoding"]["x"]["axis"].update(labelAngle=45)),
-        ("s-format", lambda s: [part["encoding"]["x"]["axis"].update(format="s-format") for part in s["layer"][:2]]),
+        ("number format", lambda s: [part["encoding"]["x"]["axis"].update(format="~f") for part in s["layer"][:2]]),
         ("filter", lambda s: s["layer"][0].update(transform=[{"filter": "datum.got > 1"}])),
         ("params", lambda s: s.update(params=[])),
     ],
