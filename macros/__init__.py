@@ -287,7 +287,7 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def verdict_list() -> str:
-        items = (f"<dt>{values.verdict_html(word)}</dt><dd>{why}</dd>" for word, why in compare.VERDICTS.items())
+        items = (f"<dt>{values.verdict_html(word)}</dt> <dd>{why}</dd>" for word, why in compare.VERDICTS.items())
         return f'<dl class="verdicts">{"".join(items)}</dl>'
 
 

@@ -238,7 +238,7 @@ def provenance(book: Book, run: Run) -> str:
     if name in book.lab.withdrawn:
         taken = book.lab.withdrawn[name]
         facts["Withdrawn"] = f"{taken.at:%-d %B %Y, %H:%M UTC}: {taken.because}"
-    body = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(k, v) for k, v in facts.items())
+    body = Markup("").join(Markup("<dt>{}</dt> <dd>{}</dd>").format(k, v) for k, v in facts.items())
     return Markup('<dl class="provenance" id="run-{}">{}</dl>').format(run.id, body)
 
 
