@@ -22,6 +22,8 @@ def current_book() -> Any:
 def define_env(env: Any) -> None:
     """Called by mkdocs-macros once a build."""
     global _book
+    from jinja2 import pass_environment
+
     from macros import (
         accuracy_exhibits,
         ahead,
@@ -177,16 +179,18 @@ def define_env(env: Any) -> None:
     def machine_cards(most: int = 4) -> str:
         return front.machine_cards(book, most)
 
-    def spoken(words: str) -> str:
-        return env.env.from_string(words).render(**env.variables)
+    def spoken(jinja: Any) -> Any:  # as the template that asks hands it over: MkDocs' successor keeps it nowhere else
+        return lambda words: jinja.from_string(words).render(**env.variables)
 
     @env.macro
-    def today() -> dict | None:
-        return front.today(book, spoken)
+    @pass_environment
+    def today(jinja: Any) -> dict | None:
+        return front.today(book, spoken(jinja))
 
     @env.macro
-    def today_figure(id: str) -> str:
-        return front.today_figure(book, id, spoken)
+    @pass_environment
+    def today_figure(jinja: Any, id: str) -> str:
+        return front.today_figure(book, id, spoken(jinja))
 
     @env.macro
     def day_index(most: int | None = None) -> str:
@@ -288,7 +292,7 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def verdict_list() -> str:
-        items = (f"<dt>{values.verdict_html(word)}</dt><dd>{why}</dd>" for word, why in compare.VERDICTS.items())
+        items = (f"<dt>{values.verdict_html(word)}</dt> <dd>{why}</dd>" for word, why in compare.VERDICTS.items())
         return f'<dl class="verdicts">{"".join(items)}</dl>'
 
 

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import zipfile
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -34,13 +35,28 @@ def address(book: Book, name: str) -> str:
     return book.link(f"{FOLDER}/{name}")
 
 
-def table_list(book: Book, derived: bool) -> str:
+@dataclass(frozen=True)
+class Listed:
+    """A table as the page of them names it."""
+
+    name: str
+    about: str
+    derived: bool
+    rows: int
+
+
+def listed(found: list[Table]) -> list[Listed]:
+    """Tables as they are named."""
+    return [Listed(t.name, t.about, t.derived, len(t.cells)) for t in found]
+
+
+def table_list(book: Book, found: list[Listed], derived: bool) -> str:
     """The recorded or the derived tables: what a row is, how many, and the three files, as HTML."""
     cells = []
-    for table in (t for t in book.tables() if t.derived == derived):
+    for table in (t for t in found if t.derived == derived):
         links = (Markup('<a href="{}" download>{}</a>').format(address(book, f"{table.name}.{word.lower()}"), word) for word in ("CSV", "JSON", "Parquet"))
         about = Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(table.about[0].upper() + table.about[1:]))))
-        cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": about, "rows": number(len(table.cells), 0), "files": Markup(" ").join(links)})
+        cells.append({"name": Markup("<code>{}</code>").format(table.name), "about": about, "rows": number(table.rows, 0), "files": Markup(" ").join(links)})
     columns = [Column("name", "Table"), Column("about", "A row is"), Column("rows", "Rows", "right"), Column("files", "Files", css="csv")]
     return tables.html_table(columns, cells)
 

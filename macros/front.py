@@ -19,7 +19,7 @@ def machine_cards(book: Book, most: int) -> str:
         machine = lab.machines[name]
         link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
         sentence = headlines.headline(book, machine, lab.runs_of(name)).html
-        items.append(Markup("<dt>{}</dt><dd>{}</dd>").format(link, sentence))
+        items.append(Markup("<dt>{}</dt> <dd>{}</dd>").format(link, sentence))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 
 
@@ -56,5 +56,5 @@ def day_index(book: Book, most: int | None = None) -> str:
     for day in book.days[::-1][:most] if most else book.days:
         link = Markup('<a href="{}">Day {}: {}</a>').format(book.link(day.address), day.number, day.title)
         score = "" if summary.lacking(book, day) else f"{summary.of_day(book, day).score}."
-        items.append(Markup("<dt>{}</dt><dd>{} {}</dd>").format(link, day.question, score))
+        items.append(Markup("<dt>{}</dt> <dd>{} {}</dd>").format(link, day.question, score))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))

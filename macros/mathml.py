@@ -76,4 +76,4 @@ def equation(*parts: Part) -> Markup:
     known = [v for v in dict.fromkeys(_made(body, *parts).values) if v.note]
     words = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(v, v.name or v.how) for v in known)
     link = notes.refer("numbers", "v", Markup("<p>The numbers of this equation</p><dl>{}</dl>").format(words)) if known else ""
-    return Markup('<div class="formula"><math display="block">{}</math>{}</div>').format(body, link)
+    return Markup('<div class="formula" data-search-exclude><math display="block">{}</math>{}</div>').format(body, link)

@@ -39,7 +39,7 @@ def facts(first: Markup, pairs: Sequence[tuple[str, str | Markup]]) -> Markup:
 
 def described(pairs: Sequence[tuple[str, str | Markup]], more: str = "") -> Markup:
     """Labelled facts, those without a value left out; `more` are attributes. Plain strings: Markup.format takes ten times as long."""
-    return Markup(f"<dl{more}>{''.join(f'<dt>{escape(k)}</dt><dd>{escape(v)}</dd>' for k, v in pairs if v)}</dl>")
+    return Markup(f"<dl{more}>{''.join(f'<dt>{escape(k)}</dt> <dd>{escape(v)}</dd>' for k, v in pairs if v)}</dl>")
 
 
 def taken() -> dict[str, Markup]:

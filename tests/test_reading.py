@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -193,6 +194,12 @@ def test_search_finds_and_asks_for_its_index_only_then(read):
     page.wait_for_url("**/days/01-local-inference/**")
     first = next(i for i, name in enumerate(asked) if name.startswith("bundle."))
     assert not [name for name in asked[:first] if name.startswith("search")] and "search_index.json" in asked
+
+
+def test_search_reads_words_not_markup(site):
+    texts = {entry["location"]: entry["text"] for entry in json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]}
+    assert "The spec sheet called it Decode is said" in texts["days/"]  # a term and what it means are two words
+    assert not [where for where, text in texts.items() if "bandwidthfile" in text]  # an equation has no order of words
 
 
 # Every kind of page; the two longest of each that grows with its data.
