@@ -196,7 +196,10 @@ def define_env(env: Any) -> None:
     def day_index(most: int | None = None) -> str:
         return front.day_index(book, most)
 
-    env.macro(partial(downloads.table_list, book), "data_tables")
+    @env.macro
+    def data_tables(derived: bool) -> str:
+        return downloads.table_list(book, ahead.written(book), derived)
+
     env.macro(partial(downloads.address, book), "data_href")
 
     @env.macro

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from macros import asides, notes, pages
+from macros import asides, downloads, export, notes, pages, summary
+from macros.downloads import Listed
 from macros.narrative import Book
+from macros.summary import Summary
 
 LEAST = 8  # machines; fewer are made sooner than asked for
 _book: Book | None = None  # what the processes inherit
-_rest: Callable[[], None] = lambda: None  # so do they this
-_resting: Future | None = None
+_tables: Callable[[], list[Listed]] = list  # so do they this: writes the downloads
+_written: Future[list[Listed]] | None = None
 _made: Iterator[Made | None] = iter(())
 
 
@@ -33,28 +35,33 @@ class Made:
     kept: list[str]
     known: dict[str, Markup]
     sentence: str
+    summary: Summary
 
 
-def begin(book: Book, names: list[str], rest: Callable[[], None]) -> None:
-    """Make these machines' pages, in this order, and then the rest, while MkDocs works on others."""
-    global _book, _made, _rest, _resting
-    _book, _made, _rest, _resting = book, iter(()), rest, None
+def begin(book: Book, names: list[str], tables: Callable[[], list[Listed]]) -> None:
+    """Write the downloads and make these machines' pages, in this order, while MkDocs works on others."""
+    global _book, _made, _tables, _written
+    _book, _made, _tables, _written = book, iter(()), tables, None
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1  # macOS' own libraries do not survive a fork
     if cores > 1:
         pool = ProcessPoolExecutor(cores, multiprocessing.get_context("fork"))
+        _written = pool.submit(_write)
         if len(names) >= LEAST:
             _made = pool.map(_make, names, chunksize=max(1, min(20, len(names) // (4 * cores))))
-        _resting = pool.submit(_do_rest)
         pool.shutdown(wait=False)
 
 
-def _do_rest() -> None:
-    _rest()
+def _write() -> list[Listed]:
+    return _tables()
 
 
-def end() -> None:
-    """The rest is done. Raises what it raised."""
-    _resting.result() if _resting else _rest()
+def written(book: Book) -> list[Listed]:
+    """The tables of the downloads, which are written by now where a site is built. Raises what that raised."""
+    global _written
+    if _written is None:
+        _written = Future()
+        _written.set_result(_tables() if book is _book else downloads.listed(export.tables(book.lab)))
+    return _written.result()
 
 
 def _make(name: str) -> Made | None:
@@ -64,7 +71,7 @@ def _make(name: str) -> Made | None:
         text = pages.machine_page(_book, name)
     except Exception:
         return None  # the page says it in its place
-    return Made(name, text, asides.taken(), notes.taken(), _book.sentences[name])
+    return Made(name, text, asides.taken(), notes.taken(), _book.sentences[name], summary.publish(_book, name))
 
 
 def page(book: Book, name: str) -> str:
@@ -74,5 +81,5 @@ def page(book: Book, name: str) -> str:
         return pages.machine_page(book, name)
     asides.give(made.kept)
     notes.give(made.known)
-    book.sentences[name] = made.sentence
+    book.sentences[name], book.summaries[name] = made.sentence, made.summary
     return made.text

@@ -100,8 +100,8 @@ def archive(root: Path = labdata.ROOT) -> bytes:
     return out.getvalue()
 
 
-def write(found: list[Table], folder: Path, description: str, homepage: str, root: Path = labdata.ROOT, cache: Path = Path(".cache/data")) -> None:
-    """Every file of `FOLDER`.
+def write(found: list[Table], folder: Path, description: str, homepage: str, root: Path = labdata.ROOT, cache: Path = Path(".cache/data")) -> list[Listed]:
+    """Every file of `FOLDER`; what the tables are.
 
     Args:
         folder: where they go
@@ -121,6 +121,7 @@ def write(found: list[Table], folder: Path, description: str, homepage: str, roo
     _write_parquet([(t, folder / f"{t.name}.json", kept[t.name]) for t in found if not kept[t.name].is_file()])
     for name, path in kept.items():
         shutil.copyfile(path, folder / f"{name}.parquet")
+    return listed(found)
 
 
 def _sha256(path: Path) -> str:

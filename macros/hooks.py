@@ -37,17 +37,23 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import ahead, current_book, downloads, pages, paging
+    from macros import ahead, current_book, downloads, export, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
     generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
     for address, text in {**generated, **paging.pages(lab)}.items():
         files.append(File.generated(config, address, content=text))
-    tables, folder = current_book().tables(), Path(config["site_dir"], downloads.FOLDER)
+    last = files.get_file_from_path("data.md")
+    if last:  # it counts the rows of what another process writes meanwhile
+        files.remove(last)
+        files.append(last)
+
+    def write() -> list[downloads.Listed]:
+        return downloads.write(export.tables(lab), Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
+
     # MkDocs comes to the machines in the order it reads files.
-    ahead.begin(current_book(), [file.name for file in files.documentation_pages() if file.src_uri in generated],
-                lambda: downloads.write(tables, folder, config.site_description, config.site_url or ""))  # fmt: skip
+    ahead.begin(current_book(), [file.name for file in files.documentation_pages() if file.src_uri in generated], write)
     return files
 
 
@@ -125,10 +131,10 @@ def on_post_build(config: Any) -> None:
     """Write what the pages registered and the data; then check all of it."""
     from mkdocs.exceptions import PluginError
 
-    from macros import ahead, built, chart_cache
+    from macros import ahead, built, chart_cache, current_book
 
     site = Path(config["site_dir"])
-    ahead.end()
+    ahead.written(current_book())
     name, script = chart_cache.vega()
     (site / "assets" / name).write_bytes(script)
     found = built.problems(site)

@@ -11,10 +11,11 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import relpath
+from typing import Any
 
 from markupsafe import Markup
 
-from macros import compare, export, rows
+from macros import compare, rows
 from macros.compare import Score
 from macros.history import Version
 from macros.inked import InkedText, inked_value, measured_value
@@ -65,6 +66,7 @@ class Book:
         said: every Value a page's prose printed, by page and text: what a post of it may say
         series_days: how many days the series has; None: it has no end yet
         sentences: a machine's one sentence, once its page was rendered
+        summaries: a machine's summary (`macros.summary`), once it was made and its file written
     """
 
     lab: Lab
@@ -79,8 +81,8 @@ class Book:
     said: dict[str, dict[str, Value]] = field(default_factory=dict)
     series_days: int | None = None
     sentences: dict[str, str] = field(default_factory=dict)
+    summaries: dict[str, Any] = field(default_factory=dict)
     _checked: dict[str, list[dict]] = field(default_factory=dict)
-    _tables: list[export.Table] = field(default_factory=list)
 
     def turn_to(self, here: str, source: str = "") -> None:
         """Begin a page: links start from it, figures count from one."""
@@ -147,11 +149,6 @@ class Book:
         if name not in self._checked:
             self._checked[name] = rows.check(self.lab.get("checks", name)).to_dict("records")
         return self._checked[name]
-
-    def tables(self) -> list[export.Table]:
-        """All of labdata/ as tables, made once a build."""
-        self._tables = self._tables or export.tables(self.lab)
-        return self._tables
 
     def machine(self, name: str) -> MachineView:
         """A machine's specs as Values."""

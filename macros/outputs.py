@@ -57,7 +57,6 @@ def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
             reference = feeds.bibtex(told, site.name, site.url)
             page.meta["cite"] = html.escape(reference).replace("{", "&#123;").replace("}", "&#125;")  # two are a macro's mark
             page.meta |= {"updated": f"{told.updated:%Y-%m-%d}"} if told.updated else {}
-            book.publish(f"{page.url}{summary.FILE}", summaries[page.url].as_json())
             book.publish(f"{page.url}cite.bib", reference)
             book.publish(f"{page.url}CITATION.cff", feeds.citation_cff(told, site.name, site.url))
         # MkDocs would date every page by the build, and two builds of the same files would differ.
