@@ -93,6 +93,8 @@ def read(data: bytes, shown: str) -> dict[str, bytes]:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ShareRefused(f"{shown}: file: no whole JSON, perhaps cut off; got {type(error).__name__}; ask for it again") from None
+    if not isinstance(document, dict):
+        raise ShareRefused(f"{shown}: file: no shared file, which is a mapping; got {type(document).__name__}; make share RUN= writes one")
     held = document.get("files")
     if set(document) != {"inklab_share", "files"} or not isinstance(held, dict) or not held:
         raise ShareRefused(f"{shown}: files: must be a mapping of files of labdata/; got keys {', '.join(sorted(document))[:80]!r}")
