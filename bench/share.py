@@ -93,9 +93,11 @@ def read(data: bytes, shown: str) -> dict[str, bytes]:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ShareRefused(f"{shown}: file: no whole JSON, perhaps cut off; got {type(error).__name__}; ask for it again") from None
+    if not isinstance(document, dict):
+        raise ShareRefused(f"{shown}: file: no shared file, which is a mapping; got {type(document).__name__}; make share RUN= writes one")
     held = document.get("files")
     if set(document) != {"inklab_share", "files"} or not isinstance(held, dict) or not held:
-        raise ShareRefused(f"{shown}: files: must be a mapping of files of labdata/; got keys {', '.join(sorted(document))[:80]}")
+        raise ShareRefused(f"{shown}: files: must be a mapping of files of labdata/; got keys {', '.join(sorted(document))[:80]!r}")
     if len(held) > MAX_FILES:
         raise ShareRefused(f"{shown}: files: too many for one run; got {len(held)}; at most {MAX_FILES}")
     wrong = [f"{shown}: files.{place[:120]!r}: no text; got {type(body).__name__}" for place, body in held.items() if not isinstance(body, str)]

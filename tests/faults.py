@@ -416,8 +416,8 @@ class Fault:
 FAULTS = [  # the longest first, which leaves the shorter ones to fill the gaps
     Fault("kill -9 at a random moment", "make site", kills_of_site, 22, "the next build came to the same site, byte for byte"),
     Fault("kill -9 at a random moment", "make bench", kills_of_bench, 40, "the next bench went on with the same run and ink"),
-    Fault("kill -9 at a random moment", "make import", kills_of_import, 90, "the next import came to the same files, byte for byte"),
-    Fault("kill -9 at a random moment", "make ink", kills_of_ink, 50, "the same command again opened or sealed the ink"),
+    Fault("kill -9 at a random moment", "make import", kills_of_import, 70, "the next import came to the same files, byte for byte"),
+    Fault("kill -9 at a random moment", "make ink", kills_of_ink, 70, "the same command again opened or sealed the ink"),
     Fault("no file may pass a random size, 0 to 9,000 bytes", "make bench, make import", small_files, 20, "one line, and once there is room the same command ends well"),
     Fault("a full disk under labdata/", "make bench, make import", full_disk, 12, "one line, and once there is room the same command ends well", "the right to mount"),
     Fault("a read-only disk under labdata/", "make bench, make import", read_only, 6, "one line, and once it can be written the same command ends well", "the right to mount"),

@@ -74,6 +74,8 @@ def main(argv: list[str]) -> int:
             broken.append(name)
             print("\n".join(f"  {line}" for line in said[-40:]))
     if record and rows:
+        old = labdata.load().trials.get("fuzz")  # doors that were not tried again keep what is known of them
+        rows = [*(t for t in (old.trials if old else []) if t.command not in names), *rows]
         where = f"{len(rows)} doors, {seconds} s each, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, atheris {version('atheris')}"
         labdata.write(labdata.ROOT / "trials/fuzz.yml", trials.Trials(
             schema=1, id="fuzz", title="Does a mutant of a real file break a door that strangers' bytes come in by?", setting=where, started_at=begun, seed=SEED,

@@ -135,7 +135,8 @@ def seeds(name: str) -> list[bytes]:
     elif name == "shared":
         run = ["machines/apple-m4-24gb.yml", "ink/day-01.yml", "runs/apple-m4-24gb/day1-baseline.yml", "raw/day-01.yml"]
         whole = {place: (labdata.ROOT / place).read_text(encoding="utf-8")[:2000] for place in run if (labdata.ROOT / place).exists()}
-        return [share.MARK + b'"files": ' + json.dumps(part).encode() + b"}" for part in ({}, {"runs/a/b.yml": "id: b"}, whole)]
+        return [share.MARK + b'"files": ' + json.dumps(part).encode() + b"}" for part in ({}, {"runs/a/b.yml": "id: b"}, whole)] + [
+            p.read_bytes() for p in sorted((data / "fuzz").glob("shared-*.json"))]
     elif name == "header":
         found = sorted((data / "fuzz").glob("*.bin"))
     else:

@@ -73,6 +73,15 @@ def test_a_changed_byte_breaks_the_seal_and_nothing_is_taken(sender: Path, recei
     assert files(receiver) == before
 
 
+def test_words_of_a_stranger_make_no_second_line(receiver: Path):
+    with pytest.raises(share.ShareRefused) as refused:
+        share.take(b'{"inklab_share": 1, "x\\nerror: \\ud800all is well": {}}', "x.json", receiver)
+    assert len(str(refused.value).splitlines()) == 1
+    str(refused.value).encode()  # it can be printed
+    with pytest.raises(share.ShareRefused, match="a mapping; got str"):
+        share.take(b'"" ', "x.json", receiver)
+
+
 @pytest.mark.parametrize("place", ["../x.yml", "machines/../../x.yml", "/etc/x.yml", "chips/apple.yml", "runs/x.yml", "ink/x.open.yml", "raw/..", "schema/run.schema.json", "machines/a.yml\n"])
 def test_no_name_leads_elsewhere(receiver: Path, place: str):
     before = files(receiver)
