@@ -196,10 +196,7 @@ def define_env(env: Any) -> None:
     def day_index(most: int | None = None) -> str:
         return front.day_index(book, most)
 
-    @env.macro
-    def data_tables(derived: bool) -> str:
-        return downloads.table_list(book, ahead.written(book), derived)
-
+    env.macro(lambda derived: downloads.table_list(book, ahead.written(book), derived), "data_tables")
     env.macro(partial(downloads.address, book), "data_href")
 
     @env.macro
@@ -347,9 +344,5 @@ def on_pre_page_macros(env: Any) -> None:
     _book.turn_to(page.url, page.file.src_uri)
     if page.meta.get("render_macros") is False:
         return
-
-    def printed(value: Any) -> Any:
-        return asides.aside(_book.say(value))
-
-    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), printed)
+    env.markdown = rendering.rendered(env, env.markdown, page.meta, f"docs/{page.file.src_uri}", rendering.lines_above(page), lambda value: asides.aside(_book.say(value)))
     page.meta["render_macros"] = False  # done; a second pass would read the output as macros

@@ -6,7 +6,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from macros import accuracy, calibration, figure_rows, noise
-from macros.exhibits import _figure, _table
+from macros.evidence import figure, table
 from macros.narrative import Book
 from macros.tables import Column
 from macros.values import THIN, Value, decimals_for, number, percent
@@ -88,7 +88,7 @@ def score_table(book: Book, phase: str, id: str, caption: str) -> str:
         Column("p90", "90th percentile", "right"), Column("bias", "Bias", "right"), Column("coverage", "In the interval", "right"),
         Column("naive", "Spec sheet", "right"), Column("flat", "× one factor", "right"), Column("groups", "× group median", "right"),
     ]  # fmt: skip
-    return _table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, frame, caption)
 
 
 def scatter(book: Book, phase: str, id: str, caption: str) -> str:
@@ -98,7 +98,7 @@ def scatter(book: Book, phase: str, id: str, caption: str) -> str:
     rows = frame[frame["phase"] == phase].assign(number=lambda f: f["id"].map(numbers).fillna(""))
     rows = rows[["id", "chip", "backend", "model", "quant", "test", "predicted_tok_s", "low80_tok_s", "high80_tok_s", "measured_tok_s", "inside", "number"]]
     label = f"{phase.capitalize()} rate measured against predicted, {len(rows)} rows on log axes; {int(rows['inside'].sum())} lie in their 80 % interval."
-    return _figure(book, id, "predicted_scatter", rows.reset_index(drop=True), caption, label)
+    return figure(book, id, "predicted_scatter", rows.reset_index(drop=True), caption, label)
 
 
 def residuals(book: Book, phase: str, id: str, caption: str) -> str:
@@ -107,7 +107,7 @@ def residuals(book: Book, phase: str, id: str, caption: str) -> str:
     rows = frame[frame["phase"] == phase]
     spread = pd.concat([figure_rows.spread(rows["ratio"], rows[by], accuracy.LEAST_ROWS).sort_values("n", ascending=False) for by in ("backend", "quant")])
     points = "; ".join(f"{r.label}: median {number(r.median, 2)}, middle 80 % from {number(r.low, 2)} to {number(r.high, 2)}" for r in spread.itertuples())
-    return _figure(book, id, "residual_spread", spread.reset_index(drop=True), caption, f"{phase.capitalize()}, measured over predicted. {points}.")
+    return figure(book, id, "residual_spread", spread.reset_index(drop=True), caption, f"{phase.capitalize()}, measured over predicted. {points}.")
 
 
 def worst_table(book: Book, id: str, caption: str) -> str:
@@ -128,4 +128,4 @@ def worst_table(book: Book, id: str, caption: str) -> str:
         Column("measured", "Measured", "right", "measured"), Column("ratio", "Ratio", "right"), Column("cause", "Diagnosis, and the corpus’s note"),
     ]  # fmt: skip
     kept = ["id", "machine", "chip", "backend", "model", "quant", "test", "predicted_tok_s", "low80_tok_s", "high80_tok_s", "measured_tok_s", "cause", "notes", "source_url"]
-    return _table(book, id, columns, cells, far[kept], caption)
+    return table(book, id, columns, cells, far[kept], caption)

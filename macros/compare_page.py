@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 from markupsafe import Markup
 
-from macros import compare, exhibits, page_script, side_by_side, tables, values
+from macros import compare, evidence, page_script, side_by_side, tables, values
 from macros.compare import Measured
 from macros.narrative import Book
 from macros.side_by_side import Line
@@ -52,7 +52,7 @@ class View:
                    Column("share", "Of the roof", "right"), Column("ratio", "Measured ÷ predicted", "right")]  # fmt: skip
         html = tables.html_table(columns, body)
         frame = pd.DataFrame([_flat(x) for x in self.lines])
-        figure = tables.table_figure(id, self.book.number("table"), html, caption, exhibits.publish(self.book, id, frame))
+        figure = tables.table_figure(id, self.book.number("table"), html, caption, evidence.publish(self.book, id, frame))
         spare = tables.html_table(columns, [self._row(None)])
         row = spare[spare.index("<tbody>") + len("<tbody>") : spare.index("</tbody>")]
         count = f"Rows 1–{len(body)} of {len(self.lines)}" if self.lines else "Nothing has been measured yet."

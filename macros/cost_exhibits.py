@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import exhibits, tables
+from macros import evidence, tables
 from macros.costs import Costs
 from macros.narrative import Book
 from macros.tables import Column
@@ -47,7 +47,7 @@ def cost_table(book: Book, id: str, caption: str) -> str:
     columns = [Column("what", "Command"), Column("wall", "Time [s]", "right", "measured"), Column("cpu", "CPU [s]", "right"),
                Column("peak", "Memory [MB]", "right"), Column("limit", "Limit", "right"), Column("more", "A machine more [ms]", "right")]  # fmt: skip
     words = f"{caption} {record.setting}; {record.load_before:.0%} of the cores in use before it; {record.started_at:%-d %B %Y}."
-    return tables.table_figure(id, book.number("table"), tables.html_table(columns, cells), words, exhibits.publish(book, id, rows))
+    return tables.table_figure(id, book.number("table"), tables.html_table(columns, cells), words, evidence.publish(book, id, rows))
 
 
 def growth_figure(book: Book, id: str, caption: str) -> str:
@@ -59,7 +59,7 @@ def growth_figure(book: Book, id: str, caption: str) -> str:
         return ""
     rows = rows[["what", "machines", "wall_s"]]
     words = "; ".join(f"{what}: " + ", ".join(f"{r.wall_s:g} s at {r.machines:,}" for r in part.itertuples()) for what, part in rows.groupby("what"))
-    return exhibits._figure(book, id, "growth", rows, caption, f"Seconds by number of machines, both axes logarithmic. {words}.")
+    return evidence.figure(book, id, "growth", rows, caption, f"Seconds by number of machines, both axes logarithmic. {words}.")
 
 
 def _seconds(x: float) -> str:

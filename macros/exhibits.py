@@ -1,18 +1,16 @@
-"""Numbered tables and figures: rows in, one line of HTML out, with the CSV beside each."""
+"""The tables and figures of runs, ink and checks: what the lab holds in, numbered exhibits out."""
 
 from __future__ import annotations
 
-import csv
 import datetime
-import io
-import json
 import math
 
 import pandas as pd
 from markupsafe import Markup, escape
 
-from macros import anchors, chart_svg, charts, compare, guard, labdata, notes, rows, seals, tables
+from macros import anchors, compare, labdata, notes, rows, seals
 from macros.compare import Score
+from macros.evidence import figure, table
 from macros.latency import Latency
 from macros.inked import InkedText, inked_value
 from macros.narrative import Book, gap_text, gap_value, remark, tally_words
@@ -28,43 +26,6 @@ from macros.values import (
 )
 
 NOT_MEASURED = "not measured"
-
-
-def publish(book: Book, id: str, found: pd.DataFrame | list[dict]) -> str:
-    """Keep a CSV for the build to write, and link to it: a row each, what is not known empty.
-
-    No cell of words begins as a spreadsheet's formula does.
-    """
-    whole = isinstance(found, pd.DataFrame)
-    columns, cells = (list(found), found.itertuples(index=False)) if whole else (list(found[0] if found else ()), (row.values() for row in found))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([None if cell is pd.NA or cell != cell else guard.not_a_formula(cell) for cell in row] for row in cells)
-    return _keep(book, f"{id}.csv", text.getvalue())
-
-
-def _keep(book: Book, name: str, text: str) -> str:
-    """Keep a file of the page at hand for the build to write, and link to it."""
-    page = book.here.strip("/").replace("/", "-") or "index"
-    address = f"data/{page}-{name}"
-    book.publish(address, text)
-    return book.link(address)
-
-
-def _table(book: Book, id: str, columns: list[Column], cells: list[dict], found: pd.DataFrame | list[dict], caption: str) -> str:
-    html = tables.html_table(columns, cells)
-    return tables.table_figure(id, book.number("table"), html, caption, publish(book, id, found))
-
-
-def _figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
-    drawn = getattr(charts, kind)(frame)
-    published = charts.published(drawn, label)
-    spec = _keep(book, f"{id}.vl.json", published)
-    # The same as a script in the page's colours: opened from a folder, a page may not fetch.
-    name = spec.rpartition("/")[2].removesuffix(".vl.json")
-    _keep(book, f"{id}.vl.js", f"(window.inklabCharts??={{}})[{json.dumps(name)}]={chart_svg.in_variables(published)};")
-    return tables.figure(id, book.number("figure"), charts.to_svg(drawn, label), caption, publish(book, id, frame), spec)
 
 
 def _cell(value: Value | InkedText) -> Markup:
@@ -94,7 +55,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
         Column("gap", "Gap", "right"),
         Column("verdict", "Verdict", "left", "verdict"),
     ]
-    return _table(book, id, columns, cells, rows.ink(scores), caption)
+    return table(book, id, columns, cells, rows.ink(scores), caption)
 
 
 def _verdict(s: Score) -> Markup:
@@ -149,7 +110,7 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
         Column("gap", "Gap", "right"),
         Column("verdict", "Verdict", "left", "verdict"),
     ]
-    return _table(book, id, columns, cells, rows.ink(scores), caption)
+    return table(book, id, columns, cells, rows.ink(scores), caption)
 
 
 def results_table(book: Book, runs: list[Run], id: str, caption: str, found: list[dict] | None = None) -> str:
@@ -179,7 +140,7 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str, found: lis
         Column("n", "n", "right"),
         Column("run", "Run"),
     ]
-    return _table(book, id, columns, cells, found, caption)
+    return table(book, id, columns, cells, found, caption)
 
 
 def _noted(words: str, note: str) -> Markup:
@@ -211,14 +172,14 @@ def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: s
     ]
     if "step_bytes" not in found[0]:
         columns = [c for c in columns if c.key != "bytes"]
-    return _table(book, id, columns, cells, found, caption)
+    return table(book, id, columns, cells, found, caption)
 
 
 def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
     """Rate against depth: measured with sigma, the anchored prediction as a line, the roof."""
     found = rows.sweep(book.lab, run, test, model, anchor)
     kind = "decode_depth" if test.startswith("tg") else "prefill_depth"
-    return _figure(book, id, kind, pd.DataFrame(found), caption, depth_label(found, test))
+    return figure(book, id, kind, pd.DataFrame(found), caption, depth_label(found, test))
 
 
 def depth_label(found: list[dict], test: str) -> str:
@@ -234,7 +195,7 @@ def depth_label(found: list[dict], test: str) -> str:
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
     """Bandwidth each backend or format really pulled, against the roof."""
     found = rows.bandwidth(book.lab, entries)
-    return _figure(book, id, "backend_bars", pd.DataFrame(found), caption, bandwidth_label(found))
+    return figure(book, id, "backend_bars", pd.DataFrame(found), caption, bandwidth_label(found))
 
 
 def bandwidth_label(found: list[dict]) -> str:
@@ -250,7 +211,7 @@ def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
     label = "Measured over predicted. " + "; ".join(
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
-    return _figure(book, id, "predicted_measured", frame, caption, label)
+    return figure(book, id, "predicted_measured", frame, caption, label)
 
 
 def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
@@ -265,7 +226,7 @@ def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
         for row in found
     ]
     columns = [Column("test", "Test"), Column("first", "First order", "right"), Column("exact", "Exact work", "right")]
-    return _table(book, id, columns, cells, found, caption)
+    return table(book, id, columns, cells, found, caption)
 
 
 def check_table(book: Book, name: str, id: str, caption: str) -> str:
@@ -293,7 +254,7 @@ def check_table(book: Book, name: str, id: str, caption: str) -> str:
         Column("spread", "95\u202f% interval", "right"),
         Column("pairs", "Pairs", "right"),
     ]
-    return _table(book, id, columns, cells, rows.pairs(check), caption)
+    return table(book, id, columns, cells, rows.pairs(check), caption)
 
 
 def trials_table(book: Book, name: str, id: str, caption: str) -> str:
@@ -307,7 +268,7 @@ def trials_table(book: Book, name: str, id: str, caption: str) -> str:
             cell["times"] += f" of {number(trial.planned, 0)}"
     columns = [Column("fault", "What was done"), Column("command", "To"), Column("times", "Times", "right"), Column("hit", "In time", "right"),
                Column("lost", "Lost", "right"), Column("half", "Half-written", "right"), Column("went_on", "Went on", "right"), Column("outcome", "Outcome")]  # fmt: skip
-    return _table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, frame, caption)
 
 
 def waits_table(book: Book, document: Latency, id: str, caption: str) -> str:
@@ -317,7 +278,7 @@ def waits_table(book: Book, document: Latency, id: str, caption: str) -> str:
               "rate": number(r.rate_tok_s, decimals_for(r.rate_tok_s)), "reps": str(r.n)} for r in frame.itertuples()]  # fmt: skip
     columns = [Column("n", "Prompt [tokens]", "right"), Column("wait", "Time to first token", "right"),
                Column("rate", "Prompt tokens ÷ wait [tok/s]", "right"), Column("reps", "n", "right")]  # fmt: skip
-    return _table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, frame, caption)
 
 
 def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from macros import exhibits, figure_rows, predict, rows
 from macros.compare import Score, rate
-from macros.exhibits import _figure
+from macros.evidence import figure
 from macros.labdata import Lab
 from macros.narrative import Book
 from macros.pictures import Chart
@@ -54,7 +54,7 @@ def roofline(book: Book, runs: list[Run], scores: list[Score], id: str, caption:
     peak = frame["peak_flops_s"].iloc[0]
     roofs = f"Memory roof {number(frame['bandwidth_bytes_s'].iloc[0] / 1e9, 1)} GB/s" + (f", compute roof {number(peak / 1e9, 0)} GFLOP/s" if peak > 0 else ", no compute roof known")
     points = "; ".join(f"{r.label}: {_giga(r.measured_flops_s)} GFLOP/s at {r.flops_per_byte:.3g} FLOPs per byte" + (f", inked {_giga(r.predicted_flops_s)}" if r.predicted_flops_s > 0 else "") for r in frame.itertuples())
-    return _figure(book, id, "roofline", frame, caption, f"Roofline on log axes. {roofs}. {points}.")
+    return figure(book, id, "roofline", frame, caption, f"Roofline on log axes. {roofs}. {points}.")
 
 
 def _giga(x: float) -> str:
@@ -67,7 +67,7 @@ def inked_scatter(book: Book, scores: list[Score], id: str, caption: str) -> str
     if not len(frame):
         return ""
     points = "; ".join(f"{r.quantity}: inked {r.as_written}, measured {number(r.measured, decimals_for(r.measured))}, {r.verdict}" for r in frame.itertuples())
-    return _figure(book, id, "inked_scatter", frame, caption, f"Measured against inked rates in tokens per second on log axes. {points}.")
+    return figure(book, id, "inked_scatter", frame, caption, f"Measured against inked rates in tokens per second on log axes. {points}.")
 
 
 def backend_ratios(book: Book, scores: list[Score], id: str, caption: str) -> str:
@@ -76,7 +76,7 @@ def backend_ratios(book: Book, scores: list[Score], id: str, caption: str) -> st
     if not len(frame):
         return ""
     points = "; ".join(f"{r.quantity}: {number(r.measured, 2)} of the GPU's rate, inked “{r.as_written}”, {r.verdict}" for r in frame.itertuples())
-    return _figure(book, id, "backend_ratios", frame, caption, f"CPU rate over GPU rate. {points}.")
+    return figure(book, id, "backend_ratios", frame, caption, f"CPU rate over GPU rate. {points}.")
 
 
 def format_shares(book: Book, entries: list[tuple[Run, Result]], id: str, caption: str) -> str:
@@ -97,7 +97,7 @@ def format_shares(book: Book, entries: list[tuple[Run, Result]], id: str, captio
     frame["own_sigma"] = [own.get(q, (math.nan, math.nan))[1] for q in frame["label"]]
     frame = frame.sort_values("median", ascending=False, na_position="last").reset_index(drop=True)
     points = "; ".join(_share(r) for r in frame.itertuples())
-    return _figure(book, id, "format_shares", frame, caption, f"Share of the memory roof that decode reached, by weight format. {points}.")
+    return figure(book, id, "format_shares", frame, caption, f"Share of the memory roof that decode reached, by weight format. {points}.")
 
 
 def public_shares() -> pd.DataFrame:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import architectures, batching, shapes, tables, work
+from macros import architectures, batching, shapes, work
 from macros.architectures import Compared
-from macros.exhibits import publish
+from macros.evidence import table
 from macros.memory import allocation, check_fit
 from macros.narrative import Book
 from macros.seen import SeenFile
 from macros.tables import Column
 from macros.values import Value, decimals_for, inert, number, percent
-
-def _table(book: Book, id: str, columns: list[Column], cells: list[dict], frame: pd.DataFrame, caption: str) -> str:
-    return tables.table_figure(id, book.number("table"), tables.html_table(columns, cells), caption, publish(book, id, frame))
-
 
 def compared_table(book: Book, rows: list[Compared], id: str, caption: str) -> str:
     """Printed against computed, a row each, with the CSV."""
@@ -42,7 +38,7 @@ def compared_table(book: Book, rows: list[Compared], id: str, caption: str) -> s
     frame = pd.DataFrame([{"file": r.file.id, "arch": r.file.shape.arch, "what": r.what, "setting": r.setting,
                            "printed": r.printed, "computed": r.computed, "unit": r.unit,
                            "source": sources[r.file.shape.source].url or sources[r.file.shape.source].note} for r in rows])  # fmt: skip
-    return _table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, frame, caption)
 
 
 def known_table(book: Book, id: str, caption: str) -> str:
@@ -53,7 +49,7 @@ def known_table(book: Book, id: str, caption: str) -> str:
     cells = [{"keeps": words, "names": Markup(", ").join(Markup("<code>{}</code>").format(n) for n in names)} for words, names in groups.items()]
     frame = pd.DataFrame([{"architecture": n, "keeps": words} for words, names in groups.items() for n in names])
     columns = [Column("keeps", "What a layer keeps"), Column("names", "general.architecture")]
-    return _table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, frame, caption)
 
 
 def _words(rule: shapes.Architecture) -> str:
@@ -103,7 +99,7 @@ def batch_table(book: Book, files: list[SeenFile], machine: str, batches: list[i
         cells.append(row)
     columns = [Column("file", "File"), *(Column(f"b{b}", f"Batch {b} [tok/s]", "right", "predicted") for b in batches),
                Column("crossover", "Compute-bound from batch", "right")]  # fmt: skip
-    return _table(book, id, columns, cells, pd.DataFrame(frame), caption)
+    return table(book, id, columns, cells, pd.DataFrame(frame), caption)
 
 
 def speculation_table(book: Book, pairs: list[tuple[SeenFile, SeenFile | None]], machine: str, drafted: list[int], acceptance: list[float], id: str, caption: str) -> str:
@@ -124,7 +120,7 @@ def speculation_table(book: Book, pairs: list[tuple[SeenFile, SeenFile | None]],
             cells.append(row)
     columns = [Column("pair", "Models"), Column("rate", "Accepted", "right"),
                *(Column(f"n{n}", f"{n} drafted", "right", "predicted") for n in drafted)]  # fmt: skip
-    return _table(book, id, columns, cells, pd.DataFrame(frame), caption)
+    return table(book, id, columns, cells, pd.DataFrame(frame), caption)
 
 
 class FileView:

@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import anchors, asides, compare, exhibits, figures, headlines, history, notes, paging, predict, rows, tables
+from macros import anchors, asides, compare, evidence, exhibits, figures, headlines, history, notes, paging, predict, rows, tables
 from macros.cards import Machine
 from macros.compare import Score
 from macros.narrative import Book, gap_value, tally_words
@@ -151,7 +151,7 @@ def _earlier(book: Book, on: dict[str, tuple[list[Run], list[Score]]]) -> str:
     """Older inks on one line each: the run, the score in words, and every scored prediction as CSV."""
     cells = []
     for runs, scores in on.values():
-        csv = exhibits.publish(book, f"scores-{runs[-1].id}", rows.ink(scores))
+        csv = evidence.publish(book, f"scores-{runs[-1].id}", rows.ink(scores))
         links = (Markup('<a href="#run-{0}">{0}</a>').format(run.id) for run in reversed(runs))
         cells.append({"run": Markup(", ").join(links), "score": tally_words(scores), "csv": Markup('<a class="csv" href="{}" download>CSV</a>').format(csv)})
     return tables.html_table([Column("run", "Run"), Column("score", "Score"), Column("csv", "Predictions")], cells)

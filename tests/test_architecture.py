@@ -47,6 +47,7 @@ LAYERS = [
     {"subjects", "inked", "side_by_side"},
     {"accuracy"},
     {"narrative"},
+    {"evidence"},
     {"exhibits", "plain", "surprises", "glossary", "summary", "headlines"},
     {"downloads", "feeds", "twins"},
     {"prose"},

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import reseal, run_module
 
-from macros import exhibits, guard, labdata
+from macros import evidence, guard, labdata
 from macros.labdata import LabError
 
 MACHINE, MODEL, INK = "machines/apple-m4-24gb.yml", "models/qwen3-8b-q4_k_m.yml", "ink/day-01.yml"
@@ -174,7 +174,7 @@ def test_no_cell_of_words_is_a_formula(cell: str):
     from macros.narrative import Book
 
     book = Book(labdata.Lab())
-    exhibits.publish(book, "t", pd.DataFrame({"words": [cell], "number": [-1.5]}))
+    evidence.publish(book, "t", pd.DataFrame({"words": [cell], "number": [-1.5]}))
     (text,) = book.files.values()
     assert text.splitlines()[1].lstrip('"').startswith(f"'{cell}") and text.splitlines()[1].endswith(",-1.5")
 
