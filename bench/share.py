@@ -10,12 +10,12 @@ import tempfile
 from pathlib import Path
 
 from macros import guard, labdata
-from macros.labdata import Lab, LabError
+from macros.labdata import Lab
 
 MARK = b'{"inklab_share": 1,'
 _ID = r"[a-z0-9][a-z0-9._-]{0,79}"
 # What a shared file may bring, what others name first; never a chip, a schema or anything outside these.
-PLACES = (rf"raw/[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}", rf"machines/{_ID}\.yml", rf"models/{_ID}\.yml", rf"ink/{_ID}\.yml", rf"runs/{_ID}/{_ID}\.yml")
+PLACES = (r"raw/[A-Za-z0-9][A-Za-z0-9._-]{0,99}", rf"machines/{_ID}\.yml", rf"models/{_ID}\.yml", rf"ink/{_ID}\.yml", rf"runs/{_ID}/{_ID}\.yml")
 MAX_FILES = 200
 
 

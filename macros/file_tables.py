@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from macros import architectures, batching, shapes, work
+from macros import batching, shapes, work
 from macros.architectures import Compared
 from macros.evidence import table
 from macros.memory import allocation, check_fit

@@ -13,7 +13,7 @@ from macros.calibrated import Device, Load
 from macros.cards import Machine, Model
 from macros.compare import Measured
 from macros.labdata import Lab
-from macros.records import Result, Run
+from macros.records import Result
 
 
 @dataclass(frozen=True)

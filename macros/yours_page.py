@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from macros import calibration, corpus_models, hardware, page_script, subject_load, tables, units, values, work, yours
 from macros.calibrated import Device
-from macros.cards import Machine
 from macros.corpus_models import NotPredictable
 from macros.labdata import Lab, LabError, write_text
 from macros.narrative import Book
