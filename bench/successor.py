@@ -46,6 +46,7 @@ def words(page: str) -> list[str]:
     """A page's text, word by word."""
     article = _ARTICLE.search(page)
     bare = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", article[1] if article else "", flags=re.S)
+    bare = re.sub(r"</?(a|abbr|b|code|data|em|span|strong|sub|sup)\b[^>]*>", "", bare)  # inside a word or beside its comma
     return html.unescape(re.sub(r"<[^>]+>", " ", bare)).split()
 
 

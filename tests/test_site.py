@@ -97,7 +97,7 @@ def test_links_lead_somewhere_and_ids_are_unique(site: Path):
             address, fragment = urldefrag(link)
             if re.match(r"[a-z]+:|//", link) or (path.name == "404.html" and link.startswith("/")):
                 continue
-            target = (path.parent / unquote(address)).resolve() if address else path
+            target = (path.parent / unquote(address.partition("?")[0])).resolve() if address else path
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
                 wrong.append(f"{path.relative_to(site)}: {link} leads nowhere")
