@@ -68,7 +68,7 @@ def _make(name: str) -> Made | None:
     assert _book is not None
     _book.turn_to(f"machines/{name}/", f"machines/{name}.md")
     try:
-        text = pages.machine_page(_book, name)
+        text = asides.parts_aside(pages.machine_page(_book, name))
     except Exception:
         return None  # the page says it in its place
     return Made(name, text, asides.taken(), notes.taken(), _book.sentences[name], summary.publish(_book, name))
@@ -78,7 +78,7 @@ def page(book: Book, name: str) -> str:
     """A machine's page, made before or made now."""
     made = next(_made, None) if book is _book else None
     if made is None or made.name != name:
-        return pages.machine_page(book, name)
+        return asides.parts_aside(pages.machine_page(book, name))
     asides.give(made.kept)
     notes.give(made.known)
     book.sentences[name], book.summaries[name] = made.sentence, made.summary

@@ -24,6 +24,11 @@ def aside(printed: object) -> object:
     return f'<div data-aside="{len(_kept) - 1}">{ids}</div>'
 
 
+def parts_aside(text: str) -> str:
+    """Markdown with each of its parts aside that can be."""
+    return "\n\n".join(str(aside(part)) for part in text.split("\n\n"))
+
+
 class Packed:
     """A finished page's HTML kept small until it is printed: MkDocs holds every page's until the last one is written."""
 

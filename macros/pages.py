@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup, escape
 
-from macros import anchors, asides, compare, evidence, exhibits, figures, headlines, history, notes, paging, predict, rows, tables
+from macros import anchors, compare, evidence, exhibits, figures, headlines, history, notes, paging, predict, rows, tables
 from macros.cards import Machine
 from macros.compare import Score
 from macros.narrative import Book, gap_value, tally_words
@@ -64,7 +64,7 @@ def machine_page(book: Book, name: str) -> str:
     if gone:
         parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
         parts += [provenance(book, run) for run in gone]
-    return "\n\n".join(str(asides.aside(part)) for part in parts)
+    return "\n\n".join(parts)
 
 
 def _roofline(book: Book, runs: list[Run], scores: list[Score]) -> list[str]:
@@ -218,7 +218,7 @@ def provenance(book: Book, run: Run) -> str:
         "Ink": f"{run.ink.id}, SHA-256 {run.ink.sha256[:12]}…" if run.ink else "none: no prediction was written first",
         "Repeat": run.command,
     }
-    tried = {r.target.label for r in run.results}
+    tried = {r.target.label for r in run.results} if run.planned else set()  # an imported test may be none of ours
     missing = [t for t in run.planned if t not in tried]
     if missing:
         facts["Not run"] = "; ".join(missing)
