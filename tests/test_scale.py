@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from macros import history, labdata, narrative, pages, paging, snapshot
+from macros import compare, history, labdata, narrative, pages, paging, snapshot
 from macros.costs import Cost
 from tests import biglab, perf
 
@@ -137,7 +137,7 @@ def test_old_ink_is_a_line_and_the_list_of_machines_has_pages(lab_folder: Path, 
     book = narrative.Book(lab)
     book.turn_to("machines/generated-00000/")
     newest = [r.id for r in lab.runs_of("generated-00000")]
-    on = {lab.ink_of[f"generated-00000/{name}"]: [lab.runs[f"generated-00000/{name}"]] for name in newest[:2]}
+    on = {ink: ([run], compare.scores(lab, ink, [run])) for name in newest[:2] for ink, run in [(lab.ink_of[f"generated-00000/{name}"], lab.runs[f"generated-00000/{name}"])]}
     table = pages._earlier(book, on)
     assert all(f'href="#run-{name}"' in table for name in newest[:2])
     assert [address for address in book.files if "scores-" in address] == [f"data/machines-generated-00000-scores-{name}.csv" for name in newest[:2]]
