@@ -17,7 +17,7 @@ LEAST = 400  # characters; what is shorter costs Markdown nothing
 def aside(printed: object) -> object:
     """What a macro printed, or where it is one long line of HTML, its place: a block with the same ids, so that links to them are known."""
     text = printed if isinstance(printed, str) else ""
-    if len(text) < LEAST or not text.startswith(("<figure ", "<table ", '<dl class="provenance"')) or "\n" in text:
+    if len(text) < LEAST or not text.startswith(("<figure ", "<table ", '<div class="broad">', '<dl class="provenance"')) or "\n" in text:
         return printed
     _kept.append(text)
     ids = "".join(f'<i id="{name}"></i>' for name in _ID.findall(text))

@@ -20,16 +20,20 @@ FOLDER = Path(".cache/charts")
 CODE = ("charts.py", "chart_*.py", "pictures.py")
 
 
-def vega() -> tuple[str, bytes]:
-    """What Explore loads: the name it is published by, which is its content's hash, and the script."""
+def vega_name() -> str:
+    """The name Explore's script is published by: another for another version."""
+    return f"vega-{version('vl-convert-python')}.js"
+
+
+def vega() -> bytes:
+    """The script that Explore loads."""
 
     def bundled() -> bytes:
         from macros import charts
 
         return charts.bundle().encode()
 
-    script = kept(["vega", version("vl-convert-python")], ".js", bundled)
-    return f"vega-{hashlib.sha256(script).hexdigest()[:12]}.js", script
+    return kept(["vega", version("vl-convert-python")], ".js", bundled)
 
 
 def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDER) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 
 from macros import compare, predict, rows
@@ -88,7 +89,7 @@ def without_gpu(lab: Lab, scores: list[Score]) -> pd.DataFrame:
 def spread(values: pd.Series, by: pd.Series, least: int) -> pd.DataFrame:
     """How values lie within classes of at least so many rows. Columns: label, n, low, q1, median, q3, high (percentiles)."""
     found = [
-        {"label": str(name), "n": len(part), **{k: float(part.quantile(q)) for k, q in PERCENTILES.items()}}
+        {"label": str(name), "n": len(part), **dict(zip(PERCENTILES, map(float, np.quantile(part, list(PERCENTILES.values()))), strict=True))}
         for name, part in values.groupby(by)
         if len(part) >= least
     ]

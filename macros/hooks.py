@@ -30,14 +30,14 @@ def on_config(config: Any) -> None:
     """Tell the template what Explore loads."""
     from macros import chart_cache
 
-    config.extra["vega"] = chart_cache.vega()[0]
+    config.extra["vega"] = chart_cache.vega_name()
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import ahead, current_book, downloads, export, pages, paging
+    from macros import ahead, chart_cache, current_book, downloads, export, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
@@ -50,6 +50,7 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(last)
 
     def write() -> list[downloads.Listed]:
+        current_book().publish(f"assets/{chart_cache.vega_name()}", chart_cache.vega())
         return downloads.write(export.tables(lab), Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
 
     # MkDocs comes to the machines in the order it reads files.
@@ -131,12 +132,10 @@ def on_post_build(config: Any) -> None:
     """Write what the pages registered and the data; then check all of it."""
     from mkdocs.exceptions import PluginError
 
-    from macros import ahead, built, chart_cache, current_book
+    from macros import ahead, built, current_book
 
     site = Path(config["site_dir"])
     ahead.written(current_book())
-    name, script = chart_cache.vega()
-    (site / "assets" / name).write_bytes(script)
     found = built.problems(site)
     if found and not _preview:
         raise PluginError("\n".join(found))
