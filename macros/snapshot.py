@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from macros.fields import Document
 
 FILE = Path(".cache/labdata.sqlite")
-AT_HAND = 2000  # documents kept as objects, some 35 KB each; the others are decoded when asked for
+AT_HAND = 5000  # documents kept as objects, some 35 KB each; the others are decoded when asked for
 WORTH_PROCESSES = 300  # files: a second's work
 Job = tuple[type[BaseModel], Path, Path]  # what a file should hold, where it is, the labdata folder
 TABLE = "CREATE TABLE IF NOT EXISTS documents (key BLOB PRIMARY KEY, raw TEXT NOT NULL, json BLOB NOT NULL)"
@@ -48,7 +48,7 @@ class Snapshot:
     """
 
     def __init__(self, path: Path):
-        self._rows = _opened(path)
+        self._rows, self._process = _opened(path), os.getpid()
         self._raw = dict(self._rows.execute("SELECT key, raw FROM documents"))
         self._at_hand: OrderedDict[bytes, Any] = OrderedDict()
 
@@ -72,12 +72,21 @@ class Snapshot:
             self._at_hand.move_to_end(key)
             return self._at_hand[key]
         try:
-            text = self._rows.execute("SELECT json FROM documents WHERE key = ?", (key,)).fetchone()[0]
+            text = self._own().execute("SELECT json FROM documents WHERE key = ?", (key,)).fetchone()[0]
             document = kind.model_validate_json(text)
         except (ValueError, TypeError, sqlite3.Error):
             raise OSError(errno.EIO, "damaged or lost while it was in use; delete it and start again", str(FILE)) from None
         self._keep(key, document)
         return document
+
+    def _own(self) -> sqlite3.Connection:
+        """The table through a connection of this process: SQLite forbids to use one beyond a fork, or to close it there."""
+        if self._process != os.getpid():
+            self._parents, self._process = self._rows, os.getpid()
+            path = self._rows.execute("PRAGMA database_list").fetchone()[2]
+            if path:  # one in memory was copied with all else
+                self._rows = sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True, timeout=30)
+        return self._rows
 
     def _keep(self, key: bytes, document: Any) -> None:
         self._at_hand[key] = document

@@ -155,3 +155,18 @@ def test_a_limit_is_passed_by_work_or_by_memory_not_by_waiting():
     assert not perf.over(cost)
     assert perf.over(cost.model_copy(update={"cpu_s": 6.0}))
     assert perf.over(cost.model_copy(update={"peak_bytes": 10**8}))
+
+
+def test_a_forked_process_reads_the_snapshot_through_a_connection_of_its_own(tmp_path):
+    kept = snapshot.Snapshot(tmp_path / "kept.sqlite")
+    machine = labdata.load().machines["apple-m4-24gb"]
+    assert kept.put(b"key", machine)
+    kept.done({b"key"})
+    kept._at_hand.clear()
+    before = kept._rows
+    child = os.fork()
+    if child == 0:
+        own = kept.get(type(machine), b"key") == machine and kept._rows is not before and kept._parents is before
+        os._exit(0 if own else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert kept.get(type(machine), b"key") == machine and kept._rows is before
