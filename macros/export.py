@@ -339,8 +339,8 @@ def write_csv(table: Table, out: TextIO) -> None:
     """A table as CSV with a header."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([c.name for c in table.columns])
-    as_is = {int, float, types.NoneType}  # as `cell` writes them
-    writer.writerows([v if v.__class__ in as_is else cell(v) for v in row] for row in table.cells)
+    as_is, formula = {int, float, types.NoneType}, guard.FORMULA  # as `cell` writes them, like most words
+    writer.writerows([v if v.__class__ in as_is or (v.__class__ is str and v[:1] not in formula) else cell(v) for v in row] for row in table.cells)
 
 
 def write_json(table: Table, out: TextIO) -> None:

@@ -169,6 +169,9 @@ def inside(root: Path, path: Path) -> bool:
         return False
 
 
+FORMULA = frozenset("=+-@\t\r＝＋－＠")  # what a spreadsheet takes for the beginning of one
+
+
 def not_a_formula(cell: object) -> object:
     """A cell's words, with an apostrophe before what a spreadsheet would run.
 
@@ -177,4 +180,4 @@ def not_a_formula(cell: object) -> object:
     >>> not_a_formula("=HYPERLINK(1)"), not_a_formula("a = b"), not_a_formula(-3.5)
     ("'=HYPERLINK(1)", 'a = b', -3.5)
     """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")) else cell
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
