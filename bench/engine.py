@@ -10,6 +10,8 @@ Jobs (JSON lines on stdin) and writes events (JSON lines on stdout):
     {"event": "sample", "ns": n}                                   one a repetition
     {"event": "done"}, and the next job; or {"event": "error", "reason": "..."}, and it ends
 
+A job of no repetitions only has its model loaded, without an event: the next job says whether that went well.
+
 Source: llama.cpp tools/llama-bench/llama-bench.cpp.
 """
 
@@ -127,13 +129,23 @@ class Engine:
             self._installed = event
         return self._installed
 
+    def preload(self, job: Job) -> None:
+        """Let the child load a job's model while this process goes on; whether that went well is for `run` to say."""
+        self.start()
+        self._send(replace(job, reps=0))
+
+    def _send(self, job: Job) -> None:
+        job = replace(job, model_path=os.path.abspath(job.model_path))
+        with contextlib.suppress(BrokenPipeError):  # it died at once; its exit code says more
+            # stdin stays open: its end tells the child that we are gone.
+            os.write(self._child.stdin.fileno(), json.dumps(asdict(job)).encode() + b"\n")
+
     def run(self, job: Job, on_event: Callable[[dict], None] | None = None, timeout_s: float | None = None) -> Outcome:
         """Run one test.
 
         Raises:
             EngineFailed: the child crashed, was killed, overran, or llama.cpp refused.
         """
-        job = replace(job, model_path=os.path.abspath(job.model_path))
         self.start()  # one that died between two tests is neither's fault
         self._heard = os.fstat(self._stderr.fileno()).st_size
         child, samples_ns, facts, reason, well = self._child, [], {}, "", False
@@ -142,9 +154,7 @@ class Engine:
         try:
             if timeout_s is not None:
                 timer.start()
-            with contextlib.suppress(BrokenPipeError):  # it died at once; its exit code says more
-                # stdin stays open: its end tells the child that we are gone.
-                os.write(child.stdin.fileno(), json.dumps(asdict(job)).encode() + b"\n")
+            self._send(job)
             for event in self._events():
                 kind = event.pop("event")
                 if kind == "ready":
@@ -226,6 +236,10 @@ class Protocol:
         filled = replace(job, n_prompt=0, n_gen=0, n_threads=0, reps=0)
         if filled != self._filled:
             self._forget()
+        if not job.reps:
+            with contextlib.suppress(RuntimeError):  # the job itself will say it, of its own attempt
+                self._weights = self._weights or Weights(job)
+            return
         self._weights = self._weights or Weights(job)
         llama = Llama(job, self._weights)
         emit("loaded", **llama.facts())

@@ -20,6 +20,8 @@ from bench import host_parse as parse
 from bench.gpu_parse import Gpu
 from macros.hardware import Chip
 
+SHORTEST_S = 0.1  # a busy machine is one whose cores are half in use: ten ticks a core tell that
+
 
 @dataclass(frozen=True)
 class Host:
@@ -78,27 +80,46 @@ def load1_per_core() -> float | None:
 def busy_share(over_s: float = 0.5) -> float:
     """Share of all cores that others use while this process waits (fraction).
 
-    The load average would count the bench's own last test; what its own processes do meanwhile is taken off.
-
     Args:
         over_s: how long to wait; the kernel counts in ticks, 10 ms a core
     """
+    watch = Watch(over_s)
+    return watch.share()
+
+
+class Watch:
+    """Who else uses the cores, from the kernel's running counters: over a time that passes anyway it costs none.
+
+    The load average would count the bench's own last test; what its own processes do meanwhile is taken off.
+
+    Args:
+        shortest_s: what is waited for where less has passed; the kernel counts in ticks, 10 ms a core
+    """
+
+    def __init__(self, shortest_s: float = SHORTEST_S) -> None:
+        self._shortest_s = shortest_s
+        self._since_s, self._before = time.monotonic(), _counters()
+
+    def share(self) -> float:
+        """Share of all cores that others used since the watch began, or since this was last asked (fraction)."""
+        time.sleep(max(0.0, self._since_s + self._shortest_s - time.monotonic()))
+        before, self._since_s, self._before = self._before, time.monotonic(), _counters()
+        total, idle, own = (b - a for a, b in zip(before, self._before, strict=True))
+        return round(min(1.0, max(0.0, (total - idle - own) / total)), 2) if total > 0 else 0.0
+
+
+def _counters() -> tuple[float, float, float]:
+    """All cores' time since boot, their idle time, and this process's and its children's [s]; a child that has ended counts on."""
     import psutil
 
-    def counters() -> tuple[float, float, float]:
-        """All cores' time, their idle time, and this process's and its children's [s]."""
-        own = sum(os.times()[:4])
-        for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                own += sum(child.cpu_times()[:4])
-        t = psutil.cpu_times()
-        # a guest's time is in its user's already
-        return sum(t) - getattr(t, "guest", 0) - getattr(t, "guest_nice", 0), t.idle + getattr(t, "iowait", 0), own
-
-    before = counters()
-    time.sleep(over_s)
-    total, idle, own = (b - a for a, b in zip(before, counters(), strict=True))
-    return round(min(1.0, max(0.0, (total - idle - own) / total)), 2) if total > 0 else 0.0
+    own = sum(os.times()[:4])
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            own += sum(child.cpu_times()[:4])
+    t = psutil.cpu_times()
+    # A guest's time is in its user's already; what a virtual machine's host took is a figure of its own.
+    total = sum(t) - getattr(t, "guest", 0) - getattr(t, "guest_nice", 0)
+    return total, t.idle + getattr(t, "iowait", 0) + getattr(t, "steal", 0), own
 
 
 def nvidia() -> tuple[list[Gpu], list[str]]:

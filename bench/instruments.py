@@ -22,6 +22,7 @@ class Instrument:
     run: Callable[[Job, Callable[[dict], None]], Outcome]
     system: str = ""  # what it says of its backends; empty: nothing
     renew: Callable[[], None] = lambda: None  # end what it keeps from one test to the next
+    preload: Callable[[Job], None] = lambda _: None  # begin to load a job's model, where one is kept
 
 
 def choose(name: str, cache: Path, own: Engine) -> Instrument:
@@ -48,7 +49,7 @@ def in_process(own: Engine) -> Instrument:
         raise PlanError(f"engine: llama-cpp-python does not load ({error}); python3 bench/setup.py bench installs it") from None
     version = f"llama-cpp-python {facts['python']}, llama.cpp {facts['build']}"
     record = records.Instrument(name="inklab, in-process", version=VERSION, engine="llama.cpp", engine_version=version)
-    return Instrument(record, facts["gpu"], own.run, facts["system"], own.close)
+    return Instrument(record, facts["gpu"], own.run, facts["system"], own.close, own.preload)
 
 
 def installed_llama_bench(cache: Path) -> Instrument:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,19 +25,24 @@ def run(flags: dict) -> int:
     Raises:
         LabError, OptionError, PlanError, NoLlamaBench, ProbeFailed, DeskError, EngineFailed: one line each.
     """
-    from bench import host as hosts
-    from bench import options as opts
-    from bench import desk, engine, instruments, plan, prepare, session, surroundings
-    from bench.schedule import Schedule
+    from bench import engine
 
-    from macros import compare
+    with engine.Engine() as own, contextlib.ExitStack() as held:
+        own.start()  # it loads its library while this process loads its own, labdata/ and the host's facts
 
-    with session.only_one(session.lock_folder()), engine.Engine() as own:
-        own.start()  # it loads its library while labdata/ and the host are read
+        from bench import host as hosts
+        from bench import options as opts
+        from bench import desk, instruments, plan, prepare, session
+        from bench.schedule import Schedule
+
+        from macros import compare
+
+        held.enter_context(session.only_one(session.lock_folder()))
+        watch = hosts.Watch()
         lab = labdata.load()
         options = opts.read(flags, shapes=prepare.shapes(lab))
         chosen = plan.read(options.profile)
-        host, busy = hosts.collect(), hosts.busy_share(surroundings.LOOK_OVER_S)
+        host, busy = hosts.collect(), watch.share()
         instrument = instruments.choose(options.instrument, prepare.cache_dir(), own)
         chosen, left_out = plan.for_host(chosen, hosts.core_counts(host))
         for line in left_out:
@@ -72,8 +78,9 @@ def run(flags: dict) -> int:
         if not options.model:
             weights = prepare.write_weights(cards, weights_progress)
         schedule = Schedule(options.reps, chosen.rounds, options.auto_reps)
-        record = _begin_or_continue(options, machine, tests, instrument, schedule, cards, host, notes)
-        record = _measure(record, tests, weights, options, threads, instrument, schedule, machine, models)
+        first = session.job_of(tests[0], weights.by_model[tests[0].target.model], options, options.reps, threads)
+        record = _begin_or_continue(options, machine, tests, instrument, schedule, cards, host, notes, first)
+        record = _measure(record, tests, weights, options, threads, instrument, schedule, machine, models, watch)
     failed = [r for r in record.results if r.failed]
     print(f"Recorded in labdata/runs/{record.machine}/{record.id}.yml")
     if failed:
@@ -99,7 +106,7 @@ def _command(options: Options) -> str:
     return " ".join(parts)
 
 
-def _begin_or_continue(options, machine, tests, instrument, schedule, cards, host, notes) -> Run:
+def _begin_or_continue(options, machine, tests, instrument, schedule, cards, host, notes, first) -> Run:
     from bench import desk, prepare, session
 
     lab = labdata.load()
@@ -109,6 +116,7 @@ def _begin_or_continue(options, machine, tests, instrument, schedule, cards, hos
     if old and (old.results or not written):
         print(f"Continuing run {old.id}: {sum(schedule.over(r) for r in old.results)} of {len(tests)} tests are done.")
         return old
+    instrument.preload(first)  # while the ink is written
     stamp = f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{options.profile}"
     ink = written or prepare.ink(lab, machine, f"{machine.id}-{stamp}", options.profile, tests, cards)
     print(f"Inked before measuring: labdata/ink/{ink.name}")
@@ -137,7 +145,7 @@ def weights_progress(card: Model):
     return advance
 
 
-def _measure(run, tests: list[Test], weights, options, threads, instrument, schedule, machine, models) -> Run:
+def _measure(run, tests: list[Test], weights, options, threads, instrument, schedule, machine, models, watch) -> Run:
     """Perform a run behind one progress bar, a line for every finished test."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -180,4 +188,4 @@ def _measure(run, tests: list[Test], weights, options, threads, instrument, sche
         def say(words: str) -> None:
             console.print(words, markup=False, soft_wrap=True)
 
-        return session.perform(run, tests, weights, options, threads, instrument, schedule, on_event, on_result, say)
+        return session.perform(run, tests, weights, options, threads, instrument, schedule, on_event, on_result, say, watch)

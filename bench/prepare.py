@@ -38,6 +38,11 @@ class Weights:
     cards: dict[str, Model]
     paths: dict[str, Path]
 
+    @property
+    def by_model(self) -> dict[str, Path]:
+        """The files by their model's name."""
+        return {card.id: self.paths[quant] for quant, card in self.cards.items()}
+
 
 def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None], chosen: str | None = None) -> Machine:
     """This machine's file, written now if there is none: spec sheet where the chip is known, else a probe.

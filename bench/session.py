@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import schedule, surroundings
 from bench.engine import EngineFailed, Job
-from bench.host import Host
+from bench.host import Host, Watch, busy_share
 from bench.instruments import Instrument
 from bench.options import Options
 from bench.plan import PlanError, Test
@@ -102,6 +102,7 @@ def save(run: Run) -> None:
 def perform(
     run: Run, tests: list[Test], weights: Weights, options: Options, threads: int, instrument: Instrument, plan: Schedule,
     on_event: Callable[[int, dict], None], on_result: Callable[[int, Result], None], say: Callable[[str], None],
+    watch: Watch | None = None,
 ) -> Run:  # fmt: skip
     """Run what a run lacks, in the schedule's order; each sitting is saved before the next begins.
 
@@ -110,10 +111,12 @@ def perform(
         on_event: called with (number of the test, event) as it reports
         on_result: called with (number of the test, its result so far) after each sitting
         say: for a line about waiting
+        watch: has counted who uses the cores since before the first test; None: from now on
     """
-    by_id = {card.id: weights.paths[quant] for quant, card in weights.cards.items()}
+    by_id = weights.by_model
     patience = surroundings.Patience(surroundings.PATIENCE_S if options.quiet else 0)
-    look = partial(surroundings.look, QUIET_LOOK_S) if options.quiet else surroundings.look
+    # Who waits for calm needs to know how it is now; else the time between two looks tells, and the first test need not wait.
+    look = partial(surroundings.look, partial(busy_share, QUIET_LOOK_S) if options.quiet else (watch or Watch()).share)
     before, last = look(), None
     while step := plan.next(run.results, len(tests)):
         number, reps = step
@@ -150,19 +153,23 @@ def hour(run: Run) -> tuple[datetime, str | None]:
     return (now, None) if now >= last else (last, f"The clock was set back by {(last - now).total_seconds():.0f} s")
 
 
+def job_of(test: Test, path: Path, options: Options, reps: int, threads: int) -> Job:
+    """What an instrument is asked for one sitting of a test."""
+    s = test.setting
+    return Job(model_path=str(path), n_prompt=test.n_prompt, n_gen=test.n_gen, depth=test.target.depth, reps=reps,
+               n_threads=s.threads or threads, n_gpu_layers=0 if test.cpu_control else options.ngl, n_batch=s.n_batch,
+               n_ubatch=s.ubatch, type_k=s.type_k, type_v=s.type_v, flash_attn=s.flash_attn)  # fmt: skip
+
+
 def one(
     test: Test, path: Path, options: Options, reps: int, threads: int, instrument: Instrument, load: float | None,
     on_event: Callable[[dict], None], began: datetime | None = None,
 ) -> Result:  # fmt: skip
     """One sitting of a test; a crash becomes a result that says so."""
-    ngl = 0 if test.cpu_control else options.ngl
-    s = test.setting
-    job = Job(model_path=str(path), n_prompt=test.n_prompt, n_gen=test.n_gen, depth=test.target.depth, reps=reps,
-              n_threads=s.threads or threads, n_gpu_layers=ngl, n_batch=s.n_batch, n_ubatch=s.ubatch,
-              type_k=s.type_k, type_v=s.type_v, flash_attn=s.flash_attn)  # fmt: skip
+    job = job_of(test, path, options, reps, threads)
     common = {
         "experiment": test.target.experiment, "model": test.target.model, "n_prompt": test.n_prompt,
-        "n_gen": test.n_gen, "depth": test.target.depth, "n_gpu_layers": ngl, "n_threads": job.n_threads,
+        "n_gen": test.n_gen, "depth": test.target.depth, "n_gpu_layers": job.n_gpu_layers, "n_threads": job.n_threads,
         "n_batch": job.n_batch, "n_ubatch": job.n_ubatch, "type_k": job.type_k, "type_v": job.type_v,
         "flash_attn": job.flash_attn, "started_at": began or datetime.now(UTC).replace(microsecond=0), "load_before": load,
     }  # fmt: skip

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -19,7 +20,6 @@ from bench import host as hosts
 QUIET_LOAD = 0.1  # share of the cores in use up to which a machine counts as idle
 PATIENCE_S = 600  # in all, over a whole run
 LOOK_S = 5  # between two looks
-LOOK_OVER_S = 0.1  # a busy machine is one whose cores are half in use: ten ticks a core tell that
 CPUS = Path("/sys/devices/system/cpu")
 
 
@@ -36,9 +36,9 @@ class Moment:
     stolen_s: float | None = None
 
 
-def look(over_s: float = LOOK_OVER_S) -> Moment:
-    """The machine now; for so long this process only waits."""
-    load = hosts.busy_share(over_s)
+def look(share: Callable[[], float] = partial(hosts.busy_share, hosts.SHORTEST_S)) -> Moment:
+    """The machine now, and the share of the cores that others use, as `share` tells it."""
+    load = share()
     now = time.monotonic()
     if platform.system() == "Darwin":
         return Moment(now, load, speed_limit=speed_limit_macos(hosts.run("pmset", "-g", "therm")))

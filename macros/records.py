@@ -62,7 +62,7 @@ class Sitting(Strict):
 
     n: NotNegative = key("Its share of `samples_ns`, in their order; 0: it failed", 1)
     started_at: AwareDatetime = key("When it began", "2026-11-30T04:10:00Z")
-    load: list[Share | None] = key("Share of all cores in use before and after, while the bench itself waits [1]", [0.1, 0.0], min_length=2, max_length=2)
+    load: list[Share | None] = key("Share of all cores that others than the bench used, over the time before (the bench's own start, or the test before) and over the test itself; in older records and with QUIET, over a wait before and after [1]", [0.1, 0.0], min_length=2, max_length=2)
     cpu_mhz: list[Positive | None] = key("Clock of the CPU's cores before and after, mean [MHz]", [3200, 2900], default_factory=lambda: [None, None], min_length=2, max_length=2)
     celsius: list[Annotated[float, Field(ge=-273.15, le=10_000)] | None] = key("Hottest sensor before and after [°C]", [45, 88], default_factory=lambda: [None, None], min_length=2, max_length=2)
     speed_limit: list[Share | None] = key("Share of its full speed that macOS allows the CPU before and after [1]", [1, 0.8], default_factory=lambda: [None, None], min_length=2, max_length=2)
@@ -92,7 +92,7 @@ class Result(Strict):
     flash_attn: Literal["auto", "on", "off"] | None = key("Flash attention; null: not told", "auto", default="auto")
     settings: dict[str, str] = key("Other settings, by the instrument's own names", {"use_mmap": "0"}, default_factory=dict)
     started_at: AwareDatetime | None = key("When the test began", "2026-11-30T04:10:00Z", default=None)
-    load_before: NotBelow0 | None = key("Share of all cores in use just before the test, while the bench itself waits [1]", 0.1, default=None)
+    load_before: NotBelow0 | None = key("Share of all cores that others than the bench used over the time before the test (the bench's own start, or the test before); in older records and with QUIET, over a wait just before it [1]", 0.1, default=None)
     samples_ns: list[Count] | None = key("Wall time of each repetition [ns]", [6190000000], default=None, min_length=1)
     sittings: list[Sitting] = key("Repetitions done in one go, and the machine around them", default_factory=list)
     stopped: Literal["repetitions", "interval", "cap"] | None = key("Why there were no more repetitions: as many as asked; the 95 % interval of the mean is narrow enough; the cap", "interval", default=None)
