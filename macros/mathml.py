@@ -32,8 +32,9 @@ def term(part: Part) -> Markup:
         return part
     text = str(part)
     if text in OPERATORS:
-        # Between words MathML's own space is too tight.
-        return Markup('<mo lspace="0.3em" rspace="0.3em">{}</mo>').format(text) if text == "×" else Markup("<mo>{}</mo>").format(text)
+        # Between words MathML's own space is too tight; and a row of one sign and words is one sign to it, with the sign's space around all.
+        spaced = Markup('<mrow><mspace width="0.3em"/><mo lspace="0" rspace="0">{}</mo><mspace width="0.3em"/></mrow>')
+        return (spaced if text in "×+" else Markup("<mo>{}</mo>")).format(text)
     if len(text) == 1 and text.isalpha():
         # Upright to MathML, slanted by the style sheet: the slanted letters of Unicode are in no text font.
         return Markup('<mi mathvariant="normal">{}</mi>').format(text)
