@@ -20,6 +20,8 @@ VENV_PYTHON := .venv/bin/python
 LOCK := .venv/bin/python -m uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -q
 
 export PYTHONNOUSERSITE := 1
+# The names of folders too, whatever the locale.
+export PYTHONUTF8 := 1
 # Where the environment forbids it, byte code is kept all the same: compiling every package anew
 # makes a build take 5 s instead of 2.
 export PYTHONDONTWRITEBYTECODE :=
@@ -72,7 +74,7 @@ ttft: ## record time to first token for LENGTHS=16,128,512,2048 of prompt: MODEL
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
-	@echo "Building the site, a few seconds"; $(VENV_PYTHON) -m mkdocs build -q && echo "Built: site/index.html"
+	@echo "Building the site, about ten seconds"; $(VENV_PYTHON) -m mkdocs build -q && echo "Built: site/index.html"
 
 publish: ## build the site and put it on any static host: DEST=folder or host:path (rsync; DELETE=1 removes what is old) SITE_URL=https://…
 	@$(SETUP) site

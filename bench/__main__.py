@@ -15,7 +15,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; every failure is one clear line a problem, and exit code 1."""
     from bench import options
 
-    sys.stdout.reconfigure(line_buffering=True)  # in a log, what was said before an error comes before it
+    # In a log, what was said before an error comes before it; a terminal without ± or ● shows a ? there.
+    sys.stdout.reconfigure(line_buffering=True, errors="replace")
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run_parser = commands.add_parser("run", help="measure this machine")

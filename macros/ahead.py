@@ -5,16 +5,14 @@ Where the system cannot fork safely each is made when its turn comes; the bytes 
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from macros import asides, downloads, export, notes, pages, summary
+from macros import asides, downloads, export, notes, pages, processes, summary
 from macros.downloads import Listed
 from macros.narrative import Book
 from macros.summary import Summary
@@ -42,9 +40,9 @@ def begin(book: Book, names: list[str], tables: Callable[[], list[Listed]]) -> N
     """Write the downloads and make these machines' pages, in this order, while MkDocs works on others."""
     global _book, _made, _tables, _written
     _book, _made, _tables, _written = book, iter(()), tables, None
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1  # macOS' own libraries do not survive a fork
+    cores = processes.cores() if sys.platform == "linux" else 1  # macOS' own libraries do not survive a fork
     if cores > 1:
-        pool = ProcessPoolExecutor(cores, multiprocessing.get_context("fork"))
+        pool = processes.pool(cores, "fork")
         _written = pool.submit(_write)
         if len(names) >= LEAST:
             _made = pool.map(_make, names, chunksize=max(1, min(20, len(names) // (4 * cores))))

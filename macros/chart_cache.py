@@ -5,6 +5,7 @@ A chart in a page is not kept: to draw it takes less than to write a file and fl
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable
@@ -43,7 +44,8 @@ def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDE
     if path.is_file():
         return path.read_bytes()
     data = make()
-    labdata.write_bytes(path, data)
+    with contextlib.suppress(OSError):  # a full disk, or a folder nobody may write into: it is made again
+        labdata.write_bytes(path, data)
     return data
 
 

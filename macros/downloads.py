@@ -5,6 +5,7 @@ Parquet is written by DuckDB out of the very JSON that is published, under the t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -118,9 +119,14 @@ def write(found: list[Table], folder: Path, description: str, homepage: str, roo
     for name, data in texts.items():
         (folder / name).write_bytes(data)
     kept = {table.name: cache / f"{_parquet_key(table, folder / f'{table.name}.json')}.parquet" for table in found}
-    _write_parquet([(t, folder / f"{t.name}.json", kept[t.name]) for t in found if not kept[t.name].is_file()])
+    new = {name for name, path in kept.items() if not path.is_file()}
+    _write_parquet([(t, folder / f"{t.name}.json", folder / f"{t.name}.parquet") for t in found if t.name in new])
     for name, path in kept.items():
-        shutil.copyfile(path, folder / f"{name}.parquet")
+        if name not in new:
+            shutil.copyfile(path, folder / f"{name}.parquet")
+            continue
+        with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
+            labdata.write_bytes(path, (folder / f"{name}.parquet").read_bytes())
     return listed(found)
 
 
@@ -147,7 +153,6 @@ def _write_parquet(files: list[tuple[Table, Path, Path]]) -> None:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for table, source, target in files:
-            target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_suffix(f".{os.getpid()}")  # two builds may run at once
             columns = ", ".join(f"{quoted(c.name)}: {quoted(c.sql)}" for c in table.columns)
             about = {"description": table.about, "license": "MIT", "columns": json.dumps({c.name: c.about for c in table.columns}, ensure_ascii=False)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -16,6 +17,14 @@ from macros import web
 
 TEMPLATES = Path(".cache/templates")
 _preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
+
+
+class _Templates(FileSystemBytecodeCache):
+    """What cannot be kept is compiled again."""
+
+    def dump_bytecode(self, bucket: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().dump_bytecode(bucket)
 
 
 def on_startup(command: str, dirty: bool) -> None:
@@ -82,8 +91,9 @@ def on_env(env: Any, config: Any, files: Any) -> None:
         search.search_index.entries += [paging.search_entry(book, name) for name in book.lab.machines]
     if book.open_parts and not _preview:
         raise PluginError("\n".join(book.open_parts) + "\nmake serve shows the pages with their open parts")
-    TEMPLATES.mkdir(parents=True, exist_ok=True)
-    env.bytecode_cache = FileSystemBytecodeCache(str(TEMPLATES))  # a rebuild would compile the theme again
+    with contextlib.suppress(OSError):
+        TEMPLATES.mkdir(parents=True, exist_ok=True)
+        env.bytecode_cache = _Templates(str(TEMPLATES))  # a rebuild would compile the theme again
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
     outputs.publish(book, [file.page for file in files.documentation_pages()], site, cards=bool(site.url) and not _preview)
     return env

@@ -10,11 +10,9 @@ import contextlib
 import errno
 import hashlib
 import multiprocessing
-import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from macros import processes
 from macros.fields import Document
 
 FILE = Path(".cache/labdata.sqlite")
@@ -116,7 +115,7 @@ class Snapshot:
         Args:
             pack: a file's key and what `packed` makes of it; None where anything is wrong with it
         """
-        cores = min(os.cpu_count() or 1, 8)
+        cores = min(processes.cores(), 8)
         if cores == 1 or len(jobs) < WORTH_PROCESSES or not any(map(self._lacks, jobs[::WORTH_PROCESSES])):
             return
         lacking = [job for job in jobs if self._lacks(job)]
@@ -124,7 +123,7 @@ class Snapshot:
             return
         # A fork has all modules loaded, and nothing runs beside this process yet: a site is read before it is drawn.
         method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
-        with contextlib.suppress(OSError, BrokenProcessPool), ProcessPoolExecutor(cores, multiprocessing.get_context(method)) as pool:
+        with contextlib.suppress(OSError, BrokenProcessPool), processes.pool(cores, method) as pool:
             for done in pool.map(pack, lacking, chunksize=50):
                 if done:
                     self.store(done[0], *done[1])

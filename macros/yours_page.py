@@ -5,7 +5,6 @@ Numbers stand in slots: the build fills them for the worked example, the script 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass, fields
@@ -14,10 +13,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from macros import calibration, corpus_models, hardware, page_script, subject_load, tables, units, values, work, yours
+from macros import calibration, chart_cache, corpus_models, hardware, page_script, subject_load, tables, units, values, work, yours
 from macros.calibrated import Device
 from macros.corpus_models import NotPredictable
-from macros.labdata import Lab, LabError, write_text
+from macros.labdata import Lab, LabError
 from macros.narrative import Book
 from macros.shapes import Layer, Shape
 from macros.structure import Weights
@@ -125,10 +124,7 @@ def models(lab: Lab) -> dict[str, dict[str, Any]]:
     """
     said = [d.model_dump_json() for d in (*lab.models.values(), *([lab.gguf_files] if lab.gguf_files else []))]
     said += [Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8") for name in CODE]
-    path = CACHE / f"{hashlib.sha256(json.dumps(said).encode()).hexdigest()}.json"
-    if not path.is_file():
-        write_text(path, json.dumps(_models(lab), ensure_ascii=False))
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(chart_cache.kept(said, ".json", lambda: json.dumps(_models(lab), ensure_ascii=False).encode(), CACHE))
 
 
 def _models(lab: Lab) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ FILES = sorted([*ROOT.glob("macros/*.py"), *ROOT.glob("bench/*.py")])
 
 # Lowest first; a module imports only from layers before its own (or its own, where listed together).
 LAYERS = [
-    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "uncertainty", "guard", "versions", "javascript", "javascript_code"},
+    {"units", "traced", "roofline", "ggml_types", "noise", "typed", "calibrated", "devices", "uncertainty", "guard", "versions", "processes", "javascript", "javascript_code"},
     {"shapes"},
     {"layouts"},
     {"recipes"},

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from macros import labdata, snapshot
+from macros import labdata, processes, snapshot
 from tests import biglab
 
 
@@ -26,7 +25,7 @@ def lab_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(root: Path, monkeypatch: pytest.MonkeyPatch, worth: int) -> tuple[labdata.Lab | list[str], int]:
     """The lab or its problems, read from its files alone, and how many documents were ready before the first was asked for."""
     monkeypatch.setattr(snapshot, "WORTH_PROCESSES", worth)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(processes, "cores", lambda: 2)
     (root.parent / snapshot.FILE).unlink(missing_ok=True)
     snapshot.of.cache_clear()
     stored: list[bytes] = []
