@@ -22,9 +22,9 @@ LOCK := .venv/bin/python -m uv pip compile pyproject.toml --universal --python-v
 export PYTHONNOUSERSITE := 1
 # The names of folders too, whatever the locale.
 export PYTHONUTF8 := 1
-# Where the environment forbids it, byte code is kept all the same: compiling every package anew
-# makes a build take 5 s instead of 2.
-export PYTHONDONTWRITEBYTECODE :=
+# Byte code is the set-up's to write: a program that does so on a full disk leaves half a file, on
+# which every later start fails (Python before 3.12.8).
+export PYTHONDONTWRITEBYTECODE := 1
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
@@ -108,7 +108,7 @@ check: ## check all of labdata/, its seals against git, that docs/ types no resu
 
 test: ## run the whole test suite
 	@$(SETUP) test
-	@$(VENV_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@PYTHONDONTWRITEBYTECODE= $(VENV_PYTHON) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 perf: ## time and memory of load, check, build, import and predictions on generated labs: SIZES=20,200,1000 RECORD=1
 	@$(SETUP) test

@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -46,6 +47,18 @@ JOBS = {
 }
 # Disk that a part takes while it is made [B], measured on Linux x86-64 and rounded up.
 DISK_BYTES = {"venv": 30e6, "site": 550e6, "bench": 500e6, "engine": 800e6, "fit": 300e6, "dev": 190e6, "successor": 130e6, "fuzz": 100e6, "supply": 60e6, "fleet": 80e6}
+
+OWN = ("bench", "macros")
+COMPILE = """
+import compileall, marshal, pathlib, sys
+for part in sys.argv[1:]:
+    compileall.compile_dir(part, quiet=2)
+    for path in pathlib.Path(part).rglob("__pycache__/*.pyc"):
+        try:
+            marshal.loads(path.read_bytes()[16:])
+        except (EOFError, ValueError, TypeError):
+            path.unlink()
+"""
 
 
 def python(venv):
@@ -207,6 +220,18 @@ def set_up(job, env, root=ROOT, venv=VENV):
             write_stamp(venv, part, inputs(part, root, env), **facts)
 
 
+def keep_bytecode(venv, root):
+    """Byte code of the project's own modules, whenever one changed; the programs write none.
+
+    On a full disk Python before 3.12.8 leaves half a file, and every later start would fail on it: what is not whole goes.
+    """
+    newest = max(path.stat().st_mtime for part in OWN for path in (root / part).glob("*.py"))
+    done = venv / "bytecode"
+    if not done.exists() or done.stat().st_mtime < newest:
+        subprocess.run([str(python(venv)), "-c", COMPILE, *OWN], cwd=root, check=False, stdout=subprocess.DEVNULL)
+        done.touch()
+
+
 def missing_parts(job, env, root, venv):
     """What is not as this job needs it, in order; a .venv that is not whole makes it everything."""
     if busy(venv).exists() or not venv_whole(venv, root, env):
@@ -235,6 +260,7 @@ def main(argv):
         if os.name != "posix":
             raise SetupError("Linux and macOS only; on Windows use WSL")
         set_up(argv[0] if len(argv) == 1 else " ".join(argv), dict(os.environ))
+        keep_bytecode(VENV, ROOT)
     except SetupError as error:
         for line in error.tail[-12:]:
             print("    " + line, file=sys.stderr)

@@ -81,7 +81,7 @@ class Bench:
         weights.write(self.model, TINY, "Q4_K_M")
         with WRITING:
             self.home = copy_project(folder)
-        self.env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "INKLAB_PREVIEW": "1", "XDG_CACHE_HOME": str(folder / "cache"), "MODEL": "", "PROFILE": "quick", "MACHINE": "", "FILE": "", "CLOSE": ""}
+        self.env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "INKLAB_PREVIEW": "1", "XDG_CACHE_HOME": str(folder / "cache"), "MODEL": "", "PROFILE": "quick", "MACHINE": "", "FILE": "", "CLOSE": ""}
         self.bench = {"MODEL": str(self.model), "REPS": "3", "DEPTHS": "64", "THREADS": "1"}
         self.took: dict[str, float] = {}
 

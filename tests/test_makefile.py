@@ -59,10 +59,10 @@ def test_values_reach_the_bench_untouched(tmp_path, by):
     assert [p.name for p in tmp_path.iterdir()] == ["show.mk"]
 
 
-def test_byte_code_is_kept_whatever_the_environment_says(tmp_path):
+def test_byte_code_is_the_set_ups_to_write_whatever_the_environment_says(tmp_path):
     show = tmp_path / "show.mk"
-    show.write_text("show:\n\t@echo kept: $${PYTHONDONTWRITEBYTECODE:-yes}\n")
-    assert "kept: yes" in make("-f", "Makefile", "-f", str(show), "show", PYTHONDONTWRITEBYTECODE="1")
+    show.write_text("show:\n\t@echo forbidden: $$PYTHONDONTWRITEBYTECODE\n")
+    assert "forbidden: 1" in make("-f", "Makefile", "-f", str(show), "show", PYTHONDONTWRITEBYTECODE="")
 
 
 def test_what_a_user_may_set_is_nothing_the_makefile_needs_itself():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -287,3 +288,21 @@ def test_a_lock_file_is_read_whole():
     assert list(setup.locked_packages(LOCK)) == ["llama-cpp-python==0.3.36", "numpy==2.4.6"]
     assert "".join(setup.locked_packages(LOCK).values()) == LOCK
     assert build.requirement(LOCK, "llama-cpp-python") == LOCK[: LOCK.index("numpy")]
+
+
+def test_byte_code_that_is_not_whole_goes_and_what_changed_is_compiled(tmp_path):
+    for part in setup.OWN:
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "a.py").write_text("A = 1\n")
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    setup.python(tmp_path / "venv").symlink_to(sys.executable)
+    setup.keep_bytecode(tmp_path / "venv", tmp_path)
+    (kept,) = (tmp_path / "macros" / "__pycache__").glob("a.*.pyc")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:20])  # as a full disk leaves it
+    setup.keep_bytecode(tmp_path / "venv", tmp_path)
+    assert kept.read_bytes() == whole[:20], "nothing changed, nothing is looked at"
+    later = (tmp_path / "venv" / "bytecode").stat().st_mtime + 5
+    os.utime(tmp_path / "bench" / "a.py", (later, later))
+    setup.keep_bytecode(tmp_path / "venv", tmp_path)
+    assert not kept.exists() or kept.read_bytes() == whole
