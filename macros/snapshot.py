@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import os
 import multiprocessing
 import sqlite3
 from collections import OrderedDict
