@@ -14,7 +14,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -228,7 +227,7 @@ def keep_bytecode(venv, root):
     newest = max(path.stat().st_mtime for part in OWN for path in (root / part).glob("*.py"))
     done = venv / "bytecode"
     if not done.exists() or done.stat().st_mtime < newest:
-        subprocess.run([str(python(venv)), "-c", COMPILE, *OWN], cwd=root, check=False, stdout=subprocess.DEVNULL)
+        progress.run("Compiling the project's own modules", [str(python(venv)), "-c", COMPILE, *(str(root / part) for part in OWN)])
         done.touch()
 
 

@@ -106,7 +106,7 @@ _WORDLESS = re.compile(r'<svg\b.*?</svg>|<details class="notes".*?</details>', r
 def _for_search(context: Any, page: Any, config: Any, nav: Any) -> Any:
     """The search parses a page letter by letter, also what it leaves out: it gets the page without."""
     page.meta["whole"] = str(page.content)
-    page.content = _WORDLESS.sub("", page.meta["whole"])
+    page.content = re.sub(r"(</t[dh]>)", r"\1 ", _WORDLESS.sub("", page.meta["whole"]))  # or the words of two cells were one
     return context
 
 
