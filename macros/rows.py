@@ -64,26 +64,26 @@ def ink(scores: list[Score]) -> list[dict]:
     predicted_high, measured, sigma, n, gap, gap_sigma, verdict, distinguishable, run.
     """
     return [
-            {
-                "prediction": s.prediction.id,
-                "quantity": s.prediction.quantity,
-                "kind": s.prediction.kind,
-                "unit": s.prediction.unit,
-                "as_written": s.prediction.as_written,
-                "predicted": s.prediction.value,
-                "predicted_low": s.prediction.low,
-                "predicted_high": s.prediction.high,
-                "measured": s.measured.mean if s.measured else None,
-                "sigma": s.measured.sigma if s.measured else None,
-                "n": s.measured.n if s.measured else 0,
-                "gap": s.gap,
-                "gap_sigma": s.gap_sigma,
-                "verdict": s.verdict,
-                "distinguishable": None if s.distance_sigmas is None else not s.same,
-                "run": s.run.id if s.run else None,
-            }
-            for s in scores
-        ]
+        {
+            "prediction": s.prediction.id,
+            "quantity": s.prediction.quantity,
+            "kind": s.prediction.kind,
+            "unit": s.prediction.unit,
+            "as_written": s.prediction.as_written,
+            "predicted": s.prediction.value,
+            "predicted_low": s.prediction.low,
+            "predicted_high": s.prediction.high,
+            "measured": s.measured.mean if s.measured else None,
+            "sigma": s.measured.sigma if s.measured else None,
+            "n": s.measured.n if s.measured else 0,
+            "gap": s.gap,
+            "gap_sigma": s.gap_sigma,
+            "verdict": s.verdict,
+            "distinguishable": None if s.distance_sigmas is None else not s.same,
+            "run": s.run.id if s.run else None,
+        }
+        for s in scores
+    ]
 
 
 def anchor(run: Run, result: Result) -> Result | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import os
 import multiprocessing
+import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
