@@ -18,6 +18,9 @@ import yaml
 from macros import guard, quick
 
 
+READ_BY = f"PyYAML {yaml.__version__}, yaml-rs {quick.VERSION}"
+
+
 class LabError(Exception):
     """Every problem found in labdata/, one line each."""
 

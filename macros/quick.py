@@ -29,7 +29,8 @@ _TEXT = "|".join([
     r"\d+\.\d+\.\d+(?:\.\d+)?",  # a version
     r"(?=[0-9be]*+[acdf])(?!0b)[0-9a-f]++",  # a hash; without those letters it could be a number with an exponent
 ])
-_QUOTED = r"'(?![\d +.-])(?:[ -&(-~]++|'')*+'|\"(?![\d +.-])[ !#-\[\]-~]*+\""  # yaml_rs takes '2026-11-30' for a day
+_FORMAL = r"(?!\d{1,6}(?:\.\d{1,6})?['\"])[\d +.-]"  # yaml_rs takes '2026-11-30' for a day
+_QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})[ !#-\[\]-~]*+\""
 _FLOW = rf"\[(?:(?:{_NUMBER}|null)(?:,(?: |\n {{2,26}})(?:{_NUMBER}|null))*)?\]|\{{\}}"
 _VALUE = rf"(?:{_NUMBER}|{_MOMENT}|true|false|null|{_TEXT}|{_QUOTED}|{_FLOW})"
 _KEY = rf"(?!{_WORD}:)[A-Za-z][A-Za-z0-9_.-]{{0,80}}:"

@@ -30,7 +30,7 @@ LAYERS = [
     {"costs", "latency", "trials"},
     {"quick"},
     {"files"},
-    {"proof", "references", "snapshot"},
+    {"parsing", "proof", "references", "snapshot"},
     {"labdata"},
     {"chip_names"},
     {"corpus"},
