@@ -42,6 +42,7 @@ def begin(book: Book, names: list[str], tables: Callable[[], list[Listed]]) -> N
     _book, _made, _tables, _written = book, iter(()), tables, None
     cores = processes.cores() if sys.platform == "linux" else 1  # macOS' own libraries do not survive a fork
     if cores > 1:
+        book.lab.at_hand()
         pool = processes.pool(cores, "fork")
         _written = pool.submit(_write)
         if len(names) >= LEAST:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Mapping
@@ -141,6 +142,12 @@ class Lab:
     def withdrawn_runs(self, machine: str) -> list[Run]:
         """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
         return [self.runs[name] for name in sorted(self._names_of.get(machine, [])) if f"runs/{name}" in self.withdrawn]
+
+    def at_hand(self) -> None:
+        """Decode inks and runs, as many as stay decoded: once, before processes are forked that would each do it."""
+        for table in (self.inks, self.runs):
+            for name in itertools.islice(table, snapshot.AT_HAND * 2 // 5):  # the rest is for what else is asked for
+                table[name]
 
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
