@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from macros import labdata
+from macros import chart_kit, labdata
 
 FOLDER = Path(".cache/charts")
 CODE = ("charts.py", "chart_*.py", "pictures.py")
@@ -27,14 +28,14 @@ def vega_name() -> str:
 
 
 def vega() -> bytes:
-    """The script that Explore loads."""
+    """The script that Explore loads; it takes two seconds to make, so the set-up does."""
 
     def bundled() -> bytes:
         from macros import charts
 
         return charts.bundle().encode()
 
-    return kept(["vega", version("vl-convert-python")], ".js", bundled)
+    return kept(["vega", version("vl-convert-python"), chart_kit.SCHEMA], ".js", bundled, Path(sys.prefix, "inklab") if sys.prefix != sys.base_prefix else FOLDER)
 
 
 def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDER) -> bytes:
