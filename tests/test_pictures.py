@@ -111,7 +111,7 @@ def test_the_day_is_shown_by_decode_against_depth_and_a_lab_without_depth_by_ban
     runs = lab.runs_on("day-01")
     chart = figures.picture_chart(lab, runs)
     assert chart.kind == "decode_depth"
-    assert chart.rows["measured_tok_s"].tolist() == [19.82, 19.20, 17.99, 15.97]
+    assert [row["measured_tok_s"] for row in chart.rows] == [19.82, 19.20, 17.99, 15.97]
     assert "depth 8,192: measured 16.0, predicted 16.0" in chart.label
     flat = [run for run in runs if not any(r.depth for r in run.results)]
     bars = figures.picture_chart(lab, flat)
