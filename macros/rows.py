@@ -1,4 +1,4 @@
-"""The rows behind every table and chart, as data frames. Every page, figure and CSV is a view of these."""
+"""The rows behind every table and chart. Every page, figure and CSV is a view of these."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 
 from macros import compare, predict
 from macros.cards import Machine
@@ -215,19 +214,19 @@ def shares(lab: Lab, runs: list[Run]) -> list[dict]:
     return found
 
 
-def check(document: Check) -> pd.DataFrame:
+def check(document: Check) -> list[dict]:
     """A check's pairs: medians of both ways [unit of the check], their ratio b / a and its 95 % interval.
 
     The interval resamples whole pairs (percentile bootstrap, fixed seed), so that a slow minute
     which hit both ways of a pair does not count as a difference between them.
 
-    Columns: test, median_a, median_b, ratio, ratio_low, ratio_high, pairs.
+    Keys: test, median_a, median_b, ratio, ratio_low, ratio_high, pairs.
     """
     found = []
     for p in document.pairs:
         a, b, low, high = _resampled(tuple(p.a), tuple(p.b))
         found.append({"test": p.test, "median_a": a, "median_b": b, "ratio": b / a, "ratio_low": low, "ratio_high": high, "pairs": len(p.a)})
-    return pd.DataFrame(found)
+    return found
 
 
 @lru_cache(maxsize=64)  # a rebuild asks for the same ones again
@@ -240,18 +239,16 @@ def _resampled(a: tuple[float, ...], b: tuple[float, ...]) -> tuple[float, float
     return float(np.median(pairs[0])), float(np.median(pairs[1])), float(low), float(high)
 
 
-def waits(document: Latency) -> pd.DataFrame:
-    """Time to first token by prompt length. Columns: n_prompt, mean_s, sigma_s, n, rate_tok_s (prompt tokens over the mean wait)."""
+def waits(document: Latency) -> list[dict]:
+    """Time to first token by prompt length. Keys: n_prompt, mean_s, sigma_s, n, rate_tok_s (prompt tokens over the mean wait)."""
     found = []
     for w in document.waits:
         seconds = np.array(w.samples_ns) / 1e9
         sigma = float(seconds.std(ddof=1)) if len(seconds) > 1 else math.nan
         found.append({"n_prompt": w.n_prompt, "mean_s": float(seconds.mean()), "sigma_s": sigma, "n": len(seconds), "rate_tok_s": w.n_prompt / seconds.mean()})
-    return pd.DataFrame(found)
+    return found
 
 
-def pairs(document: Check) -> pd.DataFrame:
-    """A check's pairs as they were run. Columns: test, pair, a, b [unit of the check]."""
-    return pd.DataFrame(
-        [{"test": p.test, "pair": i, "a": a, "b": b} for p in document.pairs for i, (a, b) in enumerate(zip(p.a, p.b, strict=True), 1)]
-    )
+def pairs(document: Check) -> list[dict]:
+    """A check's pairs as they were run. Keys: test, pair, a, b [unit of the check]."""
+    return [{"test": p.test, "pair": i, "a": a, "b": b} for p in document.pairs for i, (a, b) in enumerate(zip(p.a, p.b, strict=True), 1)]
