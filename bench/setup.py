@@ -59,7 +59,7 @@ for part in sys.argv[1:]:
             path.unlink()
 """
 COMPILE = "import compileall, sys\nfor part in sys.argv[1:]: compileall.compile_dir(part, quiet=2)\n" + WHOLE
-# Of the packages, what a build loads: a tenth of what is installed. And Explore's script, which only they decide.
+# Of the packages, what a build loads: a tenth of what is installed. And Explore's script and the letters' widths, which only they decide.
 LOAD = """
 import contextlib, importlib, os, pathlib, sys
 os.chdir(sys.argv.pop(1))
@@ -72,6 +72,7 @@ for part in ("macros", "bench"):
             importlib.import_module(f"{part}.{path.stem}")
 with contextlib.suppress(Exception):
     importlib.import_module("macros.chart_cache").vega()
+    importlib.import_module("macros.chart_words").width("", 1)
 """ + WHOLE
 
 

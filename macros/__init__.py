@@ -25,6 +25,7 @@ def define_env(env: Any) -> None:
     from jinja2 import pass_environment
 
     from macros import (
+        accuracy,
         accuracy_exhibits,
         ahead,
         architectures,
@@ -49,6 +50,7 @@ def define_env(env: Any) -> None:
     )
     from macros.inks import DIRECTIONS
 
+    accuracy.forget_what_changed()
     lab = _load(labdata)
     _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT),
                                   series_days=env.conf["extra"].get("series_days"))  # fmt: skip

@@ -25,6 +25,20 @@ OTHERS = {"backend": "other backends", "quant": "other formats", "arch": "other 
 LEAST_ROWS = 30  # classes smaller than this are listed together
 
 
+_read = ""  # hash of what the caches below rest on
+
+
+def forget_what_changed() -> None:
+    """Drop what was read from the corpus, the fit and the chips where a file of theirs is another than before: a server builds many times."""
+    global _read
+    files = [corpus.MEASUREMENTS, calibration.FIT, *sorted((labdata.ROOT / "chips").glob("*.yml"))]
+    found = hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files if path.is_file())).hexdigest()
+    if found != _read:
+        for kept in (calibration.fitted, calibration.cases, chip_names.table, chip_names.candidates, scored, by_class, headline, worst):
+            kept.cache_clear()
+    _read = found
+
+
 @cache
 def scored() -> list[dict]:
     """One row a scored measurement: what was predicted without its chip, the interval, the baselines.

@@ -17,6 +17,7 @@ from pathlib import Path
 from macros import chart_kit, labdata
 
 FOLDER = Path(".cache/charts")
+ENVIRONMENT = Path(sys.prefix, "inklab") if sys.prefix != sys.base_prefix else FOLDER  # of what the installed packages alone decide
 CODE = ("charts.py", "chart_*.py", "pictures.py")
 
 
@@ -33,7 +34,7 @@ def vega() -> bytes:
 
         return charts.bundle().encode()
 
-    return kept(["vega", version("vl-convert-python"), chart_kit.SCHEMA], ".js", bundled, Path(sys.prefix, "inklab") if sys.prefix != sys.base_prefix else FOLDER)
+    return kept(["vega", version("vl-convert-python"), chart_kit.SCHEMA], ".js", bundled, ENVIRONMENT)
 
 
 def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDER) -> bytes:

@@ -29,7 +29,7 @@ def test_a_chart_needs_neither_altair_nor_vega():
 
 def test_explores_script_is_made_once_an_environment_and_anew_for_another_version(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(chart_cache, "ENVIRONMENT", tmp_path)
     monkeypatch.setattr(charts, "bundle", lambda: made.append(1) or f"script {len(made)}")
     assert [chart_cache.vega(), chart_cache.vega()] == [b"script 1", b"script 1"]
     monkeypatch.setattr(chart_cache, "version", lambda package: "another")
