@@ -6,7 +6,6 @@ Of the page being made; the next one begins with none.
 from __future__ import annotations
 
 import re
-import zlib
 
 _kept: list[str] = []
 _ID = re.compile(r'\bid="([\w-]+)"')
@@ -27,28 +26,6 @@ def aside(printed: object) -> object:
 def parts_aside(text: str) -> str:
     """Markdown with each of its parts aside that can be."""
     return "\n\n".join(str(aside(part)) for part in text.split("\n\n"))
-
-
-class Packed:
-    """A finished page's HTML kept small until it is printed: MkDocs holds every page's until the last one is written."""
-
-    def __init__(self, html: str) -> None:
-        self._data = zlib.compress(html.encode(), 1)
-
-    def __str__(self) -> str:
-        return zlib.decompress(self._data).decode()
-
-
-def taken() -> list[str]:
-    """What a page made elsewhere has set aside; the next begins with none."""
-    found = list(_kept)
-    _kept.clear()
-    return found
-
-
-def give(found: list[str]) -> None:
-    """Take over what was set aside for this page elsewhere."""
-    _kept[:] = found
 
 
 def back(html: str) -> str:
