@@ -40,6 +40,7 @@ class Made:
     """What the rest of the site needs of a machine's page once it is written.
 
     Args:
+        listed: of its front matter, what lists of pages say: description, day it was updated
         anchors: its own; links: those it leads to, by the file's address below docs/
         read: what the check of the site needs of it
     """
@@ -47,7 +48,7 @@ class Made:
     sentence: str
     summary: Summary
     report: Report
-    description: str
+    listed: dict[str, str]
     open_parts: list[str]
     anchors: set[str]
     links: dict[str, dict[str, str]]
@@ -73,7 +74,8 @@ def make(around: Round, name: str) -> Made:
         data = output.encode("utf-8", errors="xmlcharrefreplace")
         utils.write_file(data, file.abs_dest_path)
         links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
-        return Made(book.sentences[name], found, told, page.meta["description"], book.open_parts, page.present_anchor_ids, links, built.read(data))
+        listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
+        return Made(book.sentences[name], found, told, listed, book.open_parts, page.present_anchor_ids, links, built.read(data))
     finally:
         file.page, book.open_parts = standing, before
 
@@ -97,6 +99,6 @@ class Standing(Page):
         book = self.around.book
         book.sentences[self.file.name], book.summaries[self.file.name] = self.made.sentence, self.made.summary
         book.open_parts += self.made.open_parts
-        self.content, self.meta["description"] = "", self.made.description
+        self.content, self.meta = "", self.meta | self.made.listed
         self.present_anchor_ids = self.made.anchors
         self.links_to_anchors = {files.get_file_from_path(to): anchors for to, anchors in self.made.links.items()}
