@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from urllib.parse import unquote, urldefrag
@@ -66,8 +67,10 @@ def read(data: bytes) -> Page:
     starts = {data.rfind(b"<", 0, at + 1) for word in _TELLING for at in _places(lower, word) if not _HANDLER.match(lower, at)}
     for start in sorted(starts):
         if tag := _TAG.match(data, start):
-            told = {a[0].decode().lower(): html.unescape((a[1] or a[2] or a[3]).decode()) for a in _ATTRIBUTE.findall(tag[2])}
-            _tag(page, tag[1].decode().lower(), told)
+            found = _tag(tag[1], tag[2])
+            page.ids += found.ids
+            page.links += found.links
+            page.problems += found.problems
     if any(left.encode() in data for left in LEFTOVERS) or any(_SUSPECT.match(data, at) for word in _ABSENCES for at in _places(data, word)):
         for _, _, raw in _TAG.findall(data):
             _words(page, raw.decode())
@@ -108,7 +111,10 @@ def _words(page: Page, raw: str) -> None:
         page.problems.append(f"text: prints no value; got {_short(raw)!r}")
 
 
-def _tag(page: Page, name: str, told: dict[str, str]) -> None:
+@lru_cache(4096)  # every page has the same header, and a table the same link in each row
+def _tag(raw: bytes, attributes: bytes) -> Page:
+    page, name = Page(), raw.decode().lower()
+    told = {a[0].decode().lower(): html.unescape((a[1] or a[2] or a[3]).decode()) for a in _ATTRIBUTE.findall(attributes)}
     if told.get("id"):
         page.ids.append(intern(told["id"]))
     page.links += [intern(told[k]) for k in ("href", "src") if told.get(k)]
@@ -125,6 +131,7 @@ def _tag(page: Page, name: str, told: dict[str, str]) -> None:
             page.problems.append(f"{name}: a script in an attribute; got {key}={value[:40]!r}")
         if ("[" in value or "{" in value) and not key.startswith("data-") and any(left in value for left in ("[[", "[%", "{{", "{%")):
             page.problems.append(f"{name}: {key}: a macro is left over; got {_short(value)!r}")
+    return page
 
 
 def _file(path: str) -> Page:
