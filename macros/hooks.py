@@ -46,7 +46,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import ahead, chart_cache, current_book, downloads, export, pages, paging
+    from macros import ahead, chart_cache, current_book, downloads, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
@@ -60,7 +60,7 @@ def on_files(files: Any, config: Any) -> Any:
 
     def write() -> list[downloads.Listed]:
         current_book().publish(f"assets/{chart_cache.vega_name()}", chart_cache.vega())
-        return downloads.write(export.tables(lab), Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
+        return downloads.write(lab, Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
 
     # MkDocs comes to the machines in the order it reads files.
     ahead.begin(current_book(), [file.name for file in files.documentation_pages() if file.src_uri in generated], write)
