@@ -27,6 +27,8 @@ _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 def to_json(value: Any) -> str:
     """JSON on one line; NaN is refused."""
+    if value is None:
+        return "null"
     if value.__class__ in (int, float) and math.isfinite(value):
         return repr(value)  # as the encoder does, which takes twenty times as long to begin
     return _JSON.encode(value)
@@ -52,12 +54,15 @@ def _quoted(words: str) -> str:
 def _column(values: Sequence[Any]) -> tuple[Iterable[str], Iterable[str]]:
     """A column's cells as CSV and as JSON."""
     kinds = set(map(type, values))
+    if float in kinds and kinds <= {int, float, NoneType}:  # which hardly recur
+        as_json = list(map(to_json, values))
+        return [words if words != "null" else "" for words in as_json] if NoneType in kinds else as_json, as_json
     alike = kinds <= EQUAL_IS_ALIKE and len(kinds - {NoneType}) < 2
     keys = values if alike else list(map(repr, values))  # 1, 1.0 and True are equal, and a list is no key
     known = {value: value for value in set(values)} if alike else dict(zip(keys, values, strict=True))
-    as_json = {key: to_json(value) for key, value in known.items()}
-    as_csv = {key: _quoted(cell(value, as_json[key])) for key, value in known.items()}
-    return map(as_csv.__getitem__, keys), map(as_json.__getitem__, keys)
+    in_json = {key: to_json(value) for key, value in known.items()}
+    in_csv = {key: _quoted(cell(value, in_json[key])) for key, value in known.items()}
+    return map(in_csv.__getitem__, keys), map(in_json.__getitem__, keys)
 
 
 def header(names: Sequence[str]) -> str:
