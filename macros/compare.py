@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from macros import noise, units
 from macros.inks import DIRECTIONS, Prediction, Target
@@ -55,7 +57,8 @@ def rate(result: Result) -> Measured | None:
         return Measured(p.mean_tok_s, math.nan if p.sigma_tok_s is None else p.sigma_tok_s, p.n)
     if result.samples_ns is None:
         return None
-    rates = [result.n_tokens / (ns / 1e9) for ns in result.samples_ns]
+    tokens = result.n_tokens
+    rates = [tokens / (ns / 1e9) for ns in result.samples_ns]
     return Measured(statistics.fmean(rates), noise.deviation(rates), len(rates))
 
 
@@ -186,23 +189,36 @@ def weakest(falling: list[Measured]) -> Measured:
     return min((ratio(a, b) for a, b in zip(falling, falling[1:], strict=False)), key=sigmas)
 
 
+Setting = tuple[str, str, str, int]  # experiment, model, test, depth
+
+
+def newest(runs: list[Run]) -> dict[Setting, tuple[Run, Result]]:
+    """The newest result of each setting that a prediction can be about."""
+    return {(r.experiment, r.model, r.test, r.depth): (run, r) for run in runs for r in run.results}
+
+
 def find(runs: list[Run], target: Target) -> tuple[Run, Result] | None:
     """The newest result among `runs` that is what a prediction is about; None where none is."""
-    hits = [
-        (run, result)
-        for run in runs
-        for result in run.results
-        if same_setting(result, target.experiment, target.test, target.depth, target.model)
-    ]
-    return hits[-1] if hits else None
+    return newest(runs).get((target.experiment, target.model, target.test, target.depth))
 
 
 def measure(lab: Lab, runs: list[Run], target: Target) -> tuple[Measured | None, Run | None]:
     """What a target came to (rate in tok/s, or a file's size in B), and the run that says so."""
-    if target.test == "file_size":
-        return Measured(lab.models[target.model].file_bytes(), 0.0, 1), None
-    hit = find(runs, target)
-    return (rate(hit[1]), hit[0]) if hit else (None, None)
+    return _measures(lab, runs)(target)
+
+
+def _measures(lab: Lab, runs: list[Run]) -> Callable[[Target], tuple[Measured | None, Run | None]]:
+    """`measure` for many targets on the same runs: each result is looked at once."""
+    known = newest(runs)
+
+    @cache
+    def of(target: Target) -> tuple[Measured | None, Run | None]:
+        if target.test == "file_size":
+            return Measured(lab.models[target.model].file_bytes(), 0.0, 1), None
+        hit = known.get((target.experiment, target.model, target.test, target.depth))
+        return (rate(hit[1]), hit[0]) if hit else (None, None)
+
+    return of
 
 
 def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score:
@@ -211,14 +227,16 @@ def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score
     Raises:
         LabError: no such ink or prediction.
     """
-    p = lab.prediction(ink, name)
-    runs = lab.runs_on(ink) if runs is None else runs
-    m, run = measure(lab, runs, p.of)
+    return _score(ink, lab.prediction(ink, name), _measures(lab, lab.runs_on(ink) if runs is None else runs))
+
+
+def _score(ink: str, p: Prediction, measured: Callable[[Target], tuple[Measured | None, Run | None]]) -> Score:
+    m, run = measured(p.of)
     if p.over and m:
-        base, _ = measure(lab, runs, p.over)
+        base, _ = measured(p.over)
         m = ratio(m, base) if base else None
     if p.slower and m:
-        rest = [measure(lab, runs, t)[0] for t in p.slower]
+        rest = [measured(t)[0] for t in p.slower]
         m = weakest([m, *rest]) if all(rest) else None  # type: ignore[list-item]
     if m and p.of.test == "file_size":
         unit = units.to_si(1.0, p.unit)
@@ -228,7 +246,8 @@ def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score
 
 def scores(lab: Lab, ink: str, runs: list[Run] | None = None) -> list[Score]:
     """Every prediction of an ink, scored, in the order it was written."""
-    return [score(lab, ink, p.id, runs) for p in lab.get("inks", ink).predictions]
+    measured = _measures(lab, lab.runs_on(ink) if runs is None else runs)
+    return [_score(ink, p, measured) for p in lab.get("inks", ink).predictions]
 
 
 def tally(all_scores: list[Score]) -> dict[str, int]:
@@ -252,13 +271,17 @@ def result_of(lab: Lab, machine: str, run: str, test: str, depth: int = 0, model
     return hits[0]
 
 
-def conditions(result: Result) -> list[str]:
-    """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm."""
+def conditions(result: Result, measured: Measured | None = None) -> list[str]:
+    """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm.
+
+    Args:
+        measured: its rate, where that is known already
+    """
     words = []
     if result.load_before is not None and result.load_before > BUSY_LOAD:
         words.append(f"busy machine: {result.load_before:.0%} of the cores in use before the test")
     words += surroundings(result)
-    measured = rate(result)
+    measured = measured or rate(result)
     if measured and measured.relative_sigma > NOISY_SIGMA:
         words.append(f"noisy: σ is {measured.relative_sigma:.0%} of the mean")
     times = result.samples_ns or []

@@ -30,7 +30,7 @@ def results(lab: Lab, runs: list[Run]) -> list[dict]:
 
 def _result(lab: Lab, run: Run, r: Result) -> dict:
     m = rate(r) or Measured(math.nan, math.nan, 0)
-    note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r)
+    note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r, m)
     return {
         "run": run.id,
         "experiment": r.experiment,
