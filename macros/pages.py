@@ -142,7 +142,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], ind
     hit = _deepest(runs)
     if hit:
         run, result = hit
-        for test in sorted({r.test for r in run.results if r.depth and compare.rate(r)}, key=lambda t: t[0] != "t"):
+        for test in sorted({r.test for r in run.results if r.depth and r.failed is None}, key=lambda t: t[0] != "t"):
             parts += _sweep(book, run, test, result.model, f"{test[:2]}{tail}")
     return parts
 
@@ -158,12 +158,12 @@ def _earlier(book: Book, on: dict[str, tuple[list[Run], list[Score]]]) -> str:
 
 
 def _deepest(runs: list[Run]) -> tuple[Run, Result] | None:
-    deep = [(run, r) for run in runs for r in run.results if r.depth and compare.rate(r)]
+    deep = [(run, r) for run in runs for r in run.results if r.depth and r.failed is None]
     return max(deep, key=lambda h: h[1].depth) if deep else None
 
 
 def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
-    deep = [r for r in run.results if r.test == test and r.depth and r.model == model]
+    deep = [r for r in run.results if r.depth and r.model == model and r.test == test]
     base = rows.anchor(run, deep[0]) if deep else None
     if base is None:
         return []
