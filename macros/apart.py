@@ -5,6 +5,7 @@ In MkDocs' round a page that holds nothing stands for it: links to it are known,
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ from macros.narrative import Book
 from macros.outputs import Site
 from macros.summary import Summary
 
-_NOTHING = Template("")  # MkDocs writes no page that comes out empty
+_NOTHING = Template("")  # MkDocs writes no page that comes out empty, and would say so of each
+logging.getLogger("mkdocs.commands.build").addFilter(lambda record: not record.getMessage().startswith("Page skipped: 'machines/"))
 
 
 @dataclass(frozen=True)
