@@ -45,7 +45,7 @@ def deviation(values: Sequence[float]) -> float:
     1.0
     """
     mean = statistics.fmean(values)
-    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else math.nan
+    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / (len(values) - 1)) if len(values) > 1 else math.nan
 
 
 def half_width(values: Sequence[float]) -> float:
