@@ -105,9 +105,9 @@ def residuals(book: Book, phase: str, id: str, caption: str) -> str:
     """Measured over predicted by backend and by format, classes of at least LEAST_ROWS rows."""
     frame = accuracy.scored()
     rows = frame[frame["phase"] == phase]
-    spread = pd.concat([figure_rows.spread(rows["ratio"], rows[by], accuracy.LEAST_ROWS).sort_values("n", ascending=False) for by in ("backend", "quant")])
-    points = "; ".join(f"{r.label}: median {number(r.median, 2)}, middle 80 % from {number(r.low, 2)} to {number(r.high, 2)}" for r in spread.itertuples())
-    return figure(book, id, "residual_spread", spread.reset_index(drop=True), caption, f"{phase.capitalize()}, measured over predicted. {points}.")
+    spread = [row for by in ("backend", "quant") for row in sorted(figure_rows.spread(rows["ratio"], rows[by], accuracy.LEAST_ROWS), key=lambda row: -row["n"])]
+    points = "; ".join(f"{r['label']}: median {number(r['median'], 2)}, middle 80 % from {number(r['low'], 2)} to {number(r['high'], 2)}" for r in spread)
+    return figure(book, id, "residual_spread", spread, caption, f"{phase.capitalize()}, measured over predicted. {points}.")
 
 
 def worst_table(book: Book, id: str, caption: str) -> str:

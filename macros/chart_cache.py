@@ -13,8 +13,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import pandas as pd
-
 from macros import labdata
 
 FOLDER = Path(".cache/charts")
@@ -47,11 +45,6 @@ def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDE
     with contextlib.suppress(OSError):  # a full disk, or a folder nobody may write into: it is made again
         labdata.write_bytes(path, data)
     return data
-
-
-def as_key(rows: pd.DataFrame) -> str:
-    """Rows as a key: every digit counts."""
-    return rows.to_json(orient="split", double_precision=15)
 
 
 @cache

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 from macros import noise, units
 from macros.inks import DIRECTIONS, Prediction, Target
@@ -189,54 +187,43 @@ def weakest(falling: list[Measured]) -> Measured:
     return min((ratio(a, b) for a, b in zip(falling, falling[1:], strict=False)), key=sigmas)
 
 
-Setting = tuple[str, str, str, int]  # experiment, model, test, depth
+Found = dict[tuple[str, str, int, str], tuple[Run, Result]]
 
 
-def newest(runs: list[Run]) -> dict[Setting, tuple[Run, Result]]:
-    """The newest result of each setting that a prediction can be about."""
-    return {(r.experiment, r.model, r.test, r.depth): (run, r) for run in runs for r in run.results}
+def newest(runs: list[Run]) -> Found:
+    """The newest result among some runs, oldest first, of each experiment, test, depth and model."""
+    return {(r.experiment, r.test, r.depth, r.model): (run, r) for run in runs for r in run.results}
 
 
-def find(runs: list[Run], target: Target) -> tuple[Run, Result] | None:
-    """The newest result among `runs` that is what a prediction is about; None where none is."""
-    return newest(runs).get((target.experiment, target.model, target.test, target.depth))
+def find(found: Found, target: Target) -> tuple[Run, Result] | None:
+    """The newest result that is what a prediction is about; None where none is."""
+    return found.get((target.experiment, target.test, target.depth, target.model))
 
 
-def measure(lab: Lab, runs: list[Run], target: Target) -> tuple[Measured | None, Run | None]:
+def measure(lab: Lab, found: Found, target: Target) -> tuple[Measured | None, Run | None]:
     """What a target came to (rate in tok/s, or a file's size in B), and the run that says so."""
-    return _measures(lab, runs)(target)
+    if target.test == "file_size":
+        return Measured(lab.models[target.model].file_bytes(), 0.0, 1), None
+    hit = find(found, target)
+    return (rate(hit[1]), hit[0]) if hit else (None, None)
 
 
-def _measures(lab: Lab, runs: list[Run]) -> Callable[[Target], tuple[Measured | None, Run | None]]:
-    """`measure` for many targets on the same runs: each result is looked at once."""
-    known = newest(runs)
-
-    @cache
-    def of(target: Target) -> tuple[Measured | None, Run | None]:
-        if target.test == "file_size":
-            return Measured(lab.models[target.model].file_bytes(), 0.0, 1), None
-        hit = known.get((target.experiment, target.model, target.test, target.depth))
-        return (rate(hit[1]), hit[0]) if hit else (None, None)
-
-    return of
-
-
-def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score:
-    """One prediction of an ink scored on the runs made on it (or on `runs`).
+def score(lab: Lab, ink: str, name: str) -> Score:
+    """One prediction of an ink scored on the runs made on it.
 
     Raises:
         LabError: no such ink or prediction.
     """
-    return _score(ink, lab.prediction(ink, name), _measures(lab, lab.runs_on(ink) if runs is None else runs))
+    return _score(lab, ink, lab.prediction(ink, name), newest(lab.runs_on(ink)))
 
 
-def _score(ink: str, p: Prediction, measured: Callable[[Target], tuple[Measured | None, Run | None]]) -> Score:
-    m, run = measured(p.of)
+def _score(lab: Lab, ink: str, p: Prediction, found: Found) -> Score:
+    m, run = measure(lab, found, p.of)
     if p.over and m:
-        base, _ = measured(p.over)
+        base, _ = measure(lab, found, p.over)
         m = ratio(m, base) if base else None
     if p.slower and m:
-        rest = [measured(t)[0] for t in p.slower]
+        rest = [measure(lab, found, t)[0] for t in p.slower]
         m = weakest([m, *rest]) if all(rest) else None  # type: ignore[list-item]
     if m and p.of.test == "file_size":
         unit = units.to_si(1.0, p.unit)
@@ -245,9 +232,10 @@ def _score(ink: str, p: Prediction, measured: Callable[[Target], tuple[Measured 
 
 
 def scores(lab: Lab, ink: str, runs: list[Run] | None = None) -> list[Score]:
-    """Every prediction of an ink, scored, in the order it was written."""
-    measured = _measures(lab, lab.runs_on(ink) if runs is None else runs)
-    return [_score(ink, p, measured) for p in lab.get("inks", ink).predictions]
+    """Every prediction of an ink, scored on the runs made on it (or on `runs`), in the order it was written."""
+    document = lab.get("inks", ink)
+    found = newest(lab.runs_on(ink) if runs is None else runs)
+    return [_score(lab, ink, p, found) for p in document.predictions]
 
 
 def tally(all_scores: list[Score]) -> dict[str, int]:
@@ -272,11 +260,7 @@ def result_of(lab: Lab, machine: str, run: str, test: str, depth: int = 0, model
 
 
 def conditions(result: Result, measured: Measured | None = None) -> list[str]:
-    """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm.
-
-    Args:
-        measured: its rate, where that is known already
-    """
+    """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm. `measured` is its `rate`, where that is at hand."""
     words = []
     if result.load_before is not None and result.load_before > BUSY_LOAD:
         words.append(f"busy machine: {result.load_before:.0%} of the cores in use before the test")

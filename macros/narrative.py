@@ -147,7 +147,7 @@ class Book:
     def checked(self, name: str) -> list[dict]:
         """A check's rows, see `rows.check`; resampled once a build, for table and prose alike."""
         if name not in self._checked:
-            self._checked[name] = rows.check(self.lab.get("checks", name)).to_dict("records")
+            self._checked[name] = rows.check(self.lab.get("checks", name))
         return self._checked[name]
 
     def machine(self, name: str) -> MachineView:
