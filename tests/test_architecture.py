@@ -57,10 +57,11 @@ LAYERS = [
     {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "paging", "page_script", "yours_page", "compare_page"},
     {"pages", "outputs", "front"},
     {"ahead"},
+    {"apart"},
     {"hooks", "__init__", "rendering"},
 ]
 ONLY = {  # package -> modules that may import it
-    "mkdocs": {"macros/__init__", "macros/hooks", "macros/rendering"},
+    "mkdocs": {"macros/__init__", "macros/apart", "macros/hooks", "macros/rendering"},
     "altair": set(),  # the tests hold what is drawn against its schema; to build specs with it takes too long
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/files"},
