@@ -28,8 +28,9 @@ LAYERS = [
     {"cards", "hardware", "inks", "plans"},
     {"records", "seen"},
     {"costs", "latency", "trials"},
+    {"quick"},
     {"files"},
-    {"proof", "references", "snapshot"},
+    {"parsing", "proof", "references", "snapshot"},
     {"labdata"},
     {"chip_names"},
     {"corpus"},
@@ -65,6 +66,7 @@ ONLY = {  # package -> modules that may import it
     "altair": set(),  # the tests hold what is drawn against its schema; to build specs with it takes too long
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/files"},
+    "yaml_rs": {"macros/quick"},
     "llama_cpp": {"bench/llama", "bench/llama_text"},
     "ansible_runner": {"bench/fleet"},
     "scipy": {"macros/fit"},
