@@ -58,10 +58,11 @@ def on_files(files: Any, config: Any) -> Any:
     generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
     for address, text in {**generated, **paging.pages(lab)}.items():
         files.append(File.generated(config, address, content=text))
-    last = files.get_file_from_path("data.md")
-    if last:  # it counts the rows of what another process writes meanwhile
-        files.remove(last)
-        files.append(last)
+    for late in ("compare.md", "data.md"):  # they show what other processes make meanwhile
+        last = files.get_file_from_path(late)
+        if last:
+            files.remove(last)
+            files.append(last)
     return files
 
 
