@@ -14,7 +14,7 @@ from macros.values import inert
 def machine_cards(book: Book, most: int) -> str:
     """The machines on the front page, the last measured first: name and one sentence each."""
     lab, items = book.lab, []
-    newest = {m: max((r.started_at.isoformat() if r.started_at else "0" for r in lab.runs_of(m)), default="") for m in lab.machines}
+    newest = {m: lab.newest(m) for m in lab.machines}
     for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
         machine = lab.machines[name]
         link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import os
 import re
 from collections.abc import Mapping
@@ -143,11 +142,11 @@ class Lab:
         """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
         return [self.runs[name] for name in sorted(self._names_of.get(machine, [])) if f"runs/{name}" in self.withdrawn]
 
-    def at_hand(self) -> None:
-        """Decode inks and runs, as many as stay decoded: once, before processes are forked that would each do it."""
-        for table in (self.inks, self.runs):
-            for name in itertools.islice(table, snapshot.AT_HAND * 2 // 5):  # the rest is for what else is asked for
-                table[name]
+    def newest(self, machine: str) -> str:
+        """When the last of a machine's runs began, in ISO 8601, withdrawn ones left out; "0": none of them says, "": there is none."""
+        names = [name for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
+        began = ((self.gists.get(f"runs/{name}") or self.runs[name]).started_at for name in names)
+        return max((at.isoformat() if at else "0" for at in began), default="")
 
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""

@@ -44,8 +44,9 @@ LAYERS = [
     {"places", "built", "web"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_words", "chart_draw", "chart_depth", "chart_rows",
      "chart_log", "chart_spread", "chart_growth", "charts", "chart_cache", "pictures", "tables"},
+    {"table_texts"},
     {"export"},
-    {"subjects", "inked", "side_by_side"},
+    {"subjects", "inked", "side_by_side", "rules"},
     {"accuracy"},
     {"narrative"},
     {"evidence"},
@@ -57,10 +58,11 @@ LAYERS = [
     {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "paging", "page_script", "yours_page", "compare_page"},
     {"pages", "outputs", "front"},
     {"ahead"},
+    {"apart"},
     {"hooks", "__init__", "rendering"},
 ]
 ONLY = {  # package -> modules that may import it
-    "mkdocs": {"macros/__init__", "macros/hooks", "macros/rendering"},
+    "mkdocs": {"macros/__init__", "macros/apart", "macros/hooks", "macros/rendering"},
     "altair": set(),  # the tests hold what is drawn against its schema; to build specs with it takes too long
     "vl_convert": {"macros/charts"},
     "yaml": {"macros/files"},

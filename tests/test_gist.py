@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 import shutil
@@ -130,6 +131,13 @@ def test_nothing_is_decoded_for_the_checks(root: Path, monkeypatch: pytest.Monke
     assert len(lab.runs) == len(lab.inks) == 2 and not {Ink, Run} & set(decoded)
     assert lab.ink_of == {f"{m}/{RUN}": f"{m}-{RUN}" for m in lab.machines}
     assert lab.ink_of == {name: run.ink.id for name, run in lab.runs.items() if run.ink}
+
+
+def test_the_newest_run_is_what_the_runs_say():
+    lab = labdata.load()
+    for machine in lab.machines:
+        said = max((r.started_at.isoformat() if r.started_at else "0" for r in lab.runs_of(machine)), default="")
+        assert lab.newest(machine) == dataclasses.replace(lab, gists={}).newest(machine) == said
 
 
 def test_a_damaged_gist_is_made_up_for(root: Path):
