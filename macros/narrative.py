@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import relpath
-from typing import Any
 
 from markupsafe import Markup
 
@@ -66,7 +65,6 @@ class Book:
         said: every Value a page's prose printed, by page and text: what a post of it may say
         series_days: how many days the series has; None: it has no end yet
         sentences: a machine's one sentence, once its page was rendered
-        summaries: a machine's summary (`macros.summary`), once it was made and its file written
     """
 
     lab: Lab
@@ -81,7 +79,6 @@ class Book:
     said: dict[str, dict[str, Value]] = field(default_factory=dict)
     series_days: int | None = None
     sentences: dict[str, str] = field(default_factory=dict)
-    summaries: dict[str, Any] = field(default_factory=dict)
     _checked: dict[str, list[dict]] = field(default_factory=dict)
 
     def turn_to(self, here: str, source: str = "") -> None:
