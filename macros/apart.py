@@ -6,7 +6,7 @@ In MkDocs' round a page that holds nothing stands for it: links to it are known,
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import Environment, Template
@@ -14,10 +14,11 @@ from mkdocs import utils
 from mkdocs.commands.build import get_context
 from mkdocs.structure.pages import Page
 
-from macros import ahead, built, outputs, summary
+from macros import ahead, built, outputs, side_by_side, summary
 from macros.feeds import Report
 from macros.narrative import Book
 from macros.outputs import Site
+from macros.side_by_side import Line
 
 _NOTHING = Template("")  # MkDocs writes no page that comes out empty, and would say so of each
 logging.getLogger("mkdocs.commands.build").addFilter(lambda record: not record.getMessage().startswith("Page skipped: 'machines/"))
@@ -34,6 +35,7 @@ class Round:
     env: Environment
     site: Site
     cards: bool
+    compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Made:
     """
 
     sentence: str
+    lines: list[Line]
     report: Report
     listed: dict[str, str]
     open_parts: list[str]
@@ -74,7 +77,7 @@ def make(around: Round, name: str) -> Made:
         utils.write_file(data, file.abs_dest_path)
         links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        return Made(book.sentences[name], told, listed, book.open_parts, links, built.read(data))
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, links, built.read(data))
     finally:
         file.page, book.open_parts = standing, before
 
@@ -96,7 +99,7 @@ class Standing(Page):
         """Take what was made of it, or make it now."""
         self.made = ahead.made(self.file.name)
         book = self.around.book
-        book.sentences[self.file.name] = self.made.sentence
+        book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
         book.open_parts += self.made.open_parts
         self.content, self.meta = "", self.meta | self.made.listed
         self.present_anchor_ids = set(self.made.read.ids)

@@ -58,17 +58,18 @@ def on_files(files: Any, config: Any) -> Any:
     generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
     for address, text in {**generated, **paging.pages(lab)}.items():
         files.append(File.generated(config, address, content=text))
-    last = files.get_file_from_path("data.md")
-    if last:  # it counts the rows of what another process writes meanwhile
-        files.remove(last)
-        files.append(last)
+    for late in ("compare.md", "data.md"):  # they show what other processes make meanwhile
+        last = files.get_file_from_path(late)
+        if last:
+            files.remove(last)
+            files.append(last)
     return files
 
 
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
     global _round
-    from macros import ahead, apart, chart_cache, current_book, downloads, export, outputs
+    from macros import ahead, apart, chart_cache, current_book, downloads, outputs
 
     book = current_book()
     for page in nav.pages:
@@ -85,7 +86,7 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
 
     def write() -> list[downloads.Listed]:
         book.publish(f"assets/{chart_cache.vega_name()}", chart_cache.vega())
-        return downloads.write(export.tables(book.lab), Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
+        return downloads.write(book.lab, Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
 
     # MkDocs comes to the machines in the order it reads files.
     ahead.begin([file.name for file in machines], partial(apart.make, _round), write)
