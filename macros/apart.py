@@ -19,7 +19,6 @@ from macros.feeds import Report
 from macros.narrative import Book
 from macros.outputs import Site
 from macros.side_by_side import Line
-from macros.summary import Summary
 
 _NOTHING = Template("")  # MkDocs writes no page that comes out empty, and would say so of each
 logging.getLogger("mkdocs.commands.build").addFilter(lambda record: not record.getMessage().startswith("Page skipped: 'machines/"))
@@ -45,17 +44,15 @@ class Made:
 
     Args:
         listed: of its front matter, what lists of pages say: description, day it was updated
-        anchors: its own; links: those it leads to, by the file's address below docs/
+        links: anchors it leads to, by the file's address below docs/
         read: what the check of the site needs of it
     """
 
     sentence: str
     lines: list[Line]
-    summary: Summary
     report: Report
     listed: dict[str, str]
     open_parts: list[str]
-    anchors: set[str]
     links: dict[str, dict[str, str]]
     read: built.Page
 
@@ -71,7 +68,7 @@ def make(around: Round, name: str) -> Made:
         page.markdown = events.on_page_markdown(page.markdown, page=page, config=config, files=files)
         page.render(config, files)
         page.content = events.on_page_content(page.content, page=page, config=config, files=files)
-        found = summary.publish(book, name)
+        found = summary.publish(book, summary.of_machine(book, name))
         told = outputs.report(book, found)
         outputs.complete(book, page, around.site, around.cards, found, told)
         context = events.on_page_context(get_context(around.nav, files, config, page), page=page, config=config, nav=around.nav)
@@ -80,7 +77,7 @@ def make(around: Round, name: str) -> Made:
         utils.write_file(data, file.abs_dest_path)
         links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        return Made(book.sentences[name], around.compared.lines(book.lab, name), found, told, listed, book.open_parts, page.present_anchor_ids, links, built.read(data))
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, links, built.read(data))
     finally:
         file.page, book.open_parts = standing, before
 
@@ -102,8 +99,8 @@ class Standing(Page):
         """Take what was made of it, or make it now."""
         self.made = ahead.made(self.file.name)
         book = self.around.book
-        book.sentences[self.file.name], book.lines[self.file.name], book.summaries[self.file.name] = self.made.sentence, self.made.lines, self.made.summary
+        book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
         book.open_parts += self.made.open_parts
         self.content, self.meta = "", self.meta | self.made.listed
-        self.present_anchor_ids = self.made.anchors
+        self.present_anchor_ids = set(self.made.read.ids)
         self.links_to_anchors = {files.get_file_from_path(to): anchors for to, anchors in self.made.links.items()}

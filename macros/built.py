@@ -25,7 +25,7 @@ _TAG = re.compile(rb"""<(/?[a-zA-Z][^\s/>]*)([^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"
 _ATTRIBUTE = re.compile(rb"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
 MANY = 32  # pages; fewer are read sooner than processes begin
 LEFTOVERS = ("[[", "]]", "[%", "%]", "[#", "{{", "{%")
-_TELLING = (b"id=", b"href=", b"src=", b"srcset=", b"data=", b"action=", b"<img", b"<svg", b" on", b"\non", b"[[", b"[%", b"{{", b"{%")
+_TELLING = (b"id=", b"href=", b"src=", b"srcset=", b"data=", b"action=", b"<img", b"<svg", b" on", b"\non")
 _HANDLER = re.compile(rb"\son(?![a-z]+\s*=)")  # only words
 _ABSENT = re.compile(r"(?<![\w-])(?:nan|NaN|inf|undefined)(?![\w-])|^\s*None\s*$|\bNone$")
 _ABSENCES = (b"nan", b"NaN", b"inf", b"undefined", b"None")
@@ -63,15 +63,15 @@ def read(data: bytes) -> Page:
     page.problems += [f"style: loads from another host; got {found}" for found in urls(data)]
     for start, end in ((b"<!--", b"-->"), (b"<script", b"</script>"), (b"<style", b"</style>")):
         data = _silenced(data, start, end)
-    lower = data.lower()
-    starts = {data.rfind(b"<", 0, at + 1) for word in _TELLING for at in _places(lower, word) if not _HANDLER.match(lower, at)}
+    lower, left = data.lower(), [word.encode() for word in LEFTOVERS if word.encode() in data]
+    starts = {data.rfind(b"<", 0, at + 1) for word in (*_TELLING, *left) for at in _places(lower, word) if not _HANDLER.match(lower, at)}
     for start in sorted(starts):
         if tag := _TAG.match(data, start):
             found = _tag(tag[1], tag[2])
             page.ids += found.ids
             page.links += found.links
             page.problems += found.problems
-    if any(left.encode() in data for left in LEFTOVERS) or any(_SUSPECT.match(data, at) for word in _ABSENCES for at in _places(data, word)):
+    if left or any(_SUSPECT.match(data, at) for word in _ABSENCES for at in _places(data, word)):
         for _, _, raw in _TAG.findall(data):
             _words(page, raw.decode())
     known = Counter(page.ids)

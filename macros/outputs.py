@@ -67,16 +67,16 @@ def publish(book: Book, pages: list[Any], site: Site, cards: bool, made: dict[st
     """Complete the pages, date them, and put the lists of them into the book.
 
     Args:
-        made: those completed before, by address
+        made: the machines', completed before, by address
     """
-    summaries = {found.address: found for found in summary.every(book)}
-    reports = {address: made.get(address) or report(book, found) for address, found in summaries.items()}
-    newest = next((found for found in reversed(summaries.values()) if found.kind == "report"), None)
+    days = {found.address: found for found in summary.days(book)}
+    reports = {address: report(book, found) for address, found in days.items()} | made
+    newest = next(reversed(days.values()), None)
     last = max((r.updated for r in reports.values() if r.updated), default=None)
     for page in pages:
         told = reports.get(page.url)
         if page.url not in made:
-            complete(book, page, site, cards, summaries.get(page.url), told, newest)
+            complete(book, page, site, cards, days.get(page.url), told, newest)
         # MkDocs would date every page by the build, and two builds of the same files would differ.
         dated = told and told.updated or last
         page.update_date = f"{dated:%Y-%m-%d}" if dated else "1970-01-01"

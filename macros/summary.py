@@ -270,17 +270,12 @@ def as_dict(value: Value) -> dict[str, Any]:
     return {"text": value.text, "n": value.n, "unit": value.unit, "sigma": value.sigma, "kind": value.kind, "how": value.how}
 
 
-def publish(book: Book, name: str) -> Summary:
-    """A machine's summary, its file beside the machine's page; made once a build."""
-    if name not in book.summaries:
-        found = book.summaries[name] = of_machine(book, name)
-        book.publish(f"{found.address}{FILE}", found.as_json())
-    return book.summaries[name]
+def publish(book: Book, found: Summary) -> Summary:
+    """A summary, its file beside the page it is of."""
+    book.publish(f"{found.address}{FILE}", found.as_json())
+    return found
 
 
-def every(book: Book) -> list[Summary]:
-    """The summary of each day that has results, and of each machine, their files published."""
-    days = [of_day(book, d) for d in book.days if not lacking(book, d)]
-    for found in days:
-        book.publish(f"{found.address}{FILE}", found.as_json())
-    return days + [publish(book, name) for name in book.lab.machines]
+def days(book: Book) -> list[Summary]:
+    """The summary of each day that has results, their files published."""
+    return [publish(book, of_day(book, d)) for d in book.days if not lacking(book, d)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from macros import built
+from macros import built, processes
 
 PAGE = """<!doctype html><html><head><meta charset="utf-8"><link rel="stylesheet" href="{style}"></head>
 <body><h1 id="top">None of these pages has a nan-like value</h1><p>{body}</p></body></html>"""
@@ -73,3 +73,16 @@ def test_style_sheets_are_read_too(tmp_path: Path):
     folder = site(tmp_path, "")
     (folder / "style.css").write_text('@import "https://fonts.example/x.css";', encoding="utf-8")
     assert built.problems(folder) == ["site/style.css: url: loads from another host; got https://fonts.example/x.css"]
+
+
+def test_processes_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = site(tmp_path, '<p id="all">Every page leads here.</p>')
+    for n in range(built.MANY):
+        (folder / f"{n}.html").write_text(f'<p id="p{n}"><a href="index.html#all">up</a> <a href="{n}.html#p{n}">here</a> <a href="{n + 1}.html#p{n}">next</a></p>', encoding="utf-8")
+    monkeypatch.setattr(processes, "cores", lambda: 1)
+    alone = built.problems(folder)
+    assert len(alone) == built.MANY  # no page has its neighbour's anchor, and the last has no neighbour
+    monkeypatch.setattr(processes, "cores", lambda: 2)
+    assert built.problems(folder) == alone
+    known = {str(folder / "0.html"): built.Page(problems=["said before"])}
+    assert built.problems(folder, known) == ["site/0.html: said before", *alone[1:]]
