@@ -100,9 +100,8 @@ def public_shares() -> list[dict]:
     """How much of the memory roof public rows of dense decode on GPUs reached, by format; keys: those of `figure_rows.spread`."""
     from macros import accuracy
 
-    public = accuracy.scored()
-    public = public[(public["phase"] == "decode") & (public["kind"] == "dense") & (public["depth"] == "at 0") & (public["family"] != "CPU")]
-    return figure_rows.spread(public["measured_tok_s"] / public["spec_tok_s"], public["quant"], LEAST_PUBLIC)
+    public = [r for r in accuracy.of_phase("decode") if r["kind"] == "dense" and r["depth"] == "at 0" and r["family"] != "CPU"]
+    return figure_rows.spread([r["measured_tok_s"] / r["spec_tok_s"] for r in public], [r["quant"] for r in public], LEAST_PUBLIC)
 
 
 def public_share(quant: str) -> Value:
