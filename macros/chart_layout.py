@@ -146,26 +146,33 @@ def beside(
         places: for each label where it may stand beside, a row a place: one dot, or points along a line [px]
         blocked: what is drawn, see `along` and `boxed` [px]
     """
+    if not places:
+        return []
     solid, found = np.vstack([np.empty((0, 2)), *blocked]), []
-    dots = np.array([place[0] for place in places if len(place) == 1]).reshape(-1, 2)
-    for place, text in zip(places, texts, strict=True):
-        w = CHARACTER * font_px * len(text)
-        left, middle, away, owner = _sides(place, w)
-        outside = (-left).clip(0) + (left + w - plot).clip(0) + (8 - middle).clip(0) + (middle - height + 8).clip(0)
-        others = dots[(dots != place[0]).any(axis=1)] if len(place) == 1 else dots[:0]
-        own = _gap(left, middle, w, place[owner])
-        astray = (_gap(left[:, None], middle[:, None], w, others[None]) < own[:, None] + 4).any(axis=1)
-        least = ASTRAY * (outside + 0.5 * astray) + away
-        best = (np.inf, 0)
-        for some in _by(least):
-            if least[some[0]] > best[0]:
+    counts = [len(place) for place in places]
+    spots, alone = np.vstack(places), np.repeat([n == 1 for n in counts], counts)
+    widths = [CHARACTER * font_px * len(text) for text in texts]
+    w, dots = np.repeat(widths, counts)[:, None], spots[alone]
+    # Every side of every place at once: a row a place.
+    left, middle = spots[:, :1] + SIDE - SHARES * w, spots[:, 1:] + DOWN
+    outside = (-left).clip(0) + (left + w - plot).clip(0) + (8 - middle).clip(0) + (middle - height + 8).clip(0)
+    others = (dots != spots[:, None]).any(axis=2) & alone[:, None]
+    own = _gap(left, middle, w, spots[:, None]) + 4
+    astray = ((_gap(left[..., None], middle[..., None], w[..., None], dots) < own[..., None]) & others[:, None]).any(axis=2)
+    fixed = outside + 0.5 * astray
+    least = ASTRAY * fixed + AWAY
+    for last, n, w in zip(np.cumsum(counts).tolist(), counts, widths, strict=True):
+        x, y, at, most = (part[last - n : last].ravel() for part in (left, middle, fixed, least))
+        away, best = np.tile(AWAY, n), (np.inf, 0)
+        for some in _by(most):
+            if most[some[0]] > best[0]:
                 break
-            hits = _under(solid, left[some] - 4, left[some] + w + 4, middle[some], 9)
-            cost = ASTRAY * (hits + outside[some] + 0.5 * astray[some]) + away[some]
+            hits = _under(solid, x[some] - 4, x[some] + w + 4, y[some], 9)
+            cost = ASTRAY * (hits + at[some]) + away[some]
             best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
-        x, y = float(left[best[1]]), float(middle[best[1]])
-        found.append((round(x, 1), round(y, 1)))
-        solid = np.vstack([solid, np.column_stack([x + w * ACROSS, y + UP])])
+        place = float(x[best[1]]), float(y[best[1]])
+        found.append((round(place[0], 1), round(place[1], 1)))
+        solid = np.vstack([solid, np.column_stack([place[0] + w * ACROSS, place[1] + UP])])
     return found
 
 
@@ -178,13 +185,7 @@ SIDE = np.tile([10, -10, 0, 0, 0, 0, 0, 0], 5) + AWAY * np.tile([1, -1, 0, 0, 0,
 DOWN = (17 + AWAY) * np.tile([0, 0, 1, 1, 1, -1, -1, -1], 5)
 
 
-def _sides(place: np.ndarray, w: float) -> tuple[np.ndarray, ...]:
-    """Left ends, middles and distances of a label around each place, and which place it is."""
-    left, middle = place[:, :1] + SIDE - SHARES * w, place[:, 1:] + DOWN
-    return left.ravel(), middle.ravel(), np.tile(AWAY, len(place)), np.repeat(np.arange(len(place)), len(AWAY))
-
-
-def _gap(left: np.ndarray, middle: np.ndarray, w: float, dot: np.ndarray) -> np.ndarray:
+def _gap(left: np.ndarray, middle: np.ndarray, w: np.ndarray, dot: np.ndarray) -> np.ndarray:
     """From labels to dots [px]."""
     across = np.maximum(left - dot[..., 0], dot[..., 0] - left - w).clip(0)
     return np.hypot(across, (abs(middle - dot[..., 1]) - 6).clip(0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from posixpath import relpath
 from typing import Any
@@ -124,7 +125,7 @@ class Book:
         """A relative link to an address below the site's root, fragment kept."""
         path, _, fragment = target.partition("#")
         start = self.here if self.here.endswith("/") or not self.here else self.here.rpartition("/")[0]
-        relative = relpath(path or ".", start or ".") + ("/" if path.endswith("/") or not path else "")
+        relative = _relative(path or ".", start or ".") + ("/" if path.endswith("/") or not path else "")
         return relative + (f"#{fragment}" if fragment else "")
 
     def number(self, kind: str) -> int:
@@ -254,6 +255,9 @@ class Book:
     def tally(self, ink: str) -> str:
         """The score in words: "5 held, 3 missed, 1 ceiling unbroken"."""
         return tally_words(compare.scores(self.lab, ink))
+
+
+_relative = lru_cache(maxsize=256)(relpath)  # a page links to a dozen places, a hundred times
 
 
 def tally_words(scores: list[Score]) -> str:

@@ -113,7 +113,8 @@ class Result(Strict):
     @cached_property
     def test(self) -> str:
         """llama-bench's name of the test, depth left out ("pp512", "tg128", "pp512+tg128")."""
-        return "+".join(f"{word}{n}" for word, n in (("pp", self.n_prompt), ("tg", self.n_gen)) if n)
+        decode = f"tg{self.n_gen}" if self.n_gen else ""
+        return f"pp{self.n_prompt}{'+' if decode else ''}{decode}" if self.n_prompt else decode
 
     @property
     def mixed(self) -> bool:

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -154,7 +155,7 @@ class Value:
             text += f"\u00a0±\u00a0{number(self.sigma, self._decimals())}"
         return text
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Plain text: "20.80 ± 0.05 tok/s", "87 %", "1.73×"."""
         if not self.unit:
