@@ -6,21 +6,25 @@ import contextlib
 import logging
 import os
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jinja2 import FileSystemBytecodeCache
 from mkdocs.plugins import CombinedEvent, event_priority
 
-from macros import web
+from macros import chart_cache, web
 
 
-TEMPLATES = Path(".cache/templates")
+TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
 _preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
 
 class _Templates(FileSystemBytecodeCache):
-    """What cannot be kept is compiled again."""
+    """What cannot be kept, or is of another text, is compiled again; a copy of the project does not leave files of its own."""
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:
+        return super().get_cache_key(name)
 
     def dump_bytecode(self, bucket: Any) -> None:
         with contextlib.suppress(OSError):
@@ -35,18 +39,27 @@ def on_startup(command: str, dirty: bool) -> None:
     logger.setLevel(min(logger.level, logging.WARNING))
 
 
+@event_priority(100)  # before the search, which asks the theme for its language
 def on_config(config: Any) -> None:
-    """Tell the template what Explore loads."""
-    from macros import chart_cache
-
+    """Tell the template what Explore loads; keep the byte code of the theme, which every build would compile anew."""
     config.extra["vega"] = chart_cache.vega_name()
+    plain = config.theme.get_env
+
+    def keeping() -> Any:
+        env = plain()
+        with contextlib.suppress(OSError):
+            TEMPLATES.mkdir(parents=True, exist_ok=True)
+            env.bytecode_cache = _Templates(str(TEMPLATES))
+        return env
+
+    config.theme.get_env = keeping
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import ahead, chart_cache, current_book, downloads, export, pages, paging
+    from macros import ahead, current_book, downloads, export, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
@@ -91,9 +104,6 @@ def on_env(env: Any, config: Any, files: Any) -> None:
         search.search_index.entries += [paging.search_entry(book, name) for name in book.lab.machines]
     if book.open_parts and not _preview:
         raise PluginError("\n".join(book.open_parts) + "\nmake serve shows the pages with their open parts")
-    with contextlib.suppress(OSError):
-        TEMPLATES.mkdir(parents=True, exist_ok=True)
-        env.bytecode_cache = _Templates(str(TEMPLATES))  # a rebuild would compile the theme again
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
     outputs.publish(book, [file.page for file in files.documentation_pages()], site, cards=bool(site.url) and not _preview)
     return env
