@@ -29,6 +29,7 @@ def define_env(env: Any) -> None:
         accuracy_exhibits,
         ahead,
         architectures,
+        asides,
         compare,
         cost_exhibits,
         downloads,
@@ -171,7 +172,7 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def machine_page(name: str) -> str:
-        return ahead.page(book, name)
+        return asides.parts_aside(pages.machine_page(book, name))
 
     @env.macro
     def machine_index(page: int = 1) -> str:

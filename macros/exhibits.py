@@ -112,11 +112,16 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
     return table(book, id, columns, cells, rows.ink(scores), caption)
 
 
-def results_table(book: Book, runs: list[Run], id: str, caption: str, found: list[dict] | None = None) -> str:
-    """Raw measurements with sigma, one row a test, conditions beside them; `found` are their `rows.results`, where they are at hand."""
+def results_table(book: Book, runs: list[Run], id: str, caption: str, found: list[dict] | None = None, shown: list[dict] | None = None) -> str:
+    """Raw measurements with sigma, one row a test, conditions beside them.
+
+    Args:
+        found: their `rows.results`, where they are at hand: what the CSV holds
+        shown: those of them that the table shows; None: all
+    """
     found, cells, name = found or rows.results(book.lab, runs), [], {m: card.name for m, card in book.lab.models.items()}
     run_links = {run.id: Markup('<a href="{}">{}</a>').format(book.link(f"machines/{run.machine}/#run-{run.id}"), run.id) for run in runs}
-    for row in found:
+    for row in found if shown is None else shown:
         measured = row["mean_tok_s"] > 0  # NaN where the test failed
         decimals = sigma_decimals(row["mean_tok_s"], row["sigma_tok_s"]) if measured else 0
         cells.append(
@@ -280,8 +285,8 @@ def waits_table(book: Book, document: Latency, id: str, caption: str) -> str:
     return table(book, id, columns, cells, found, caption)
 
 
-def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
-    """The seal: inked when, measured when, unaltered, and the score in words.
+def seal(book: Book, ink: str, runs: list[Run] | None = None, scores: list[Score] | None = None) -> Markup:
+    """The seal: inked when, measured when, unaltered, and the score in words; of all runs on the ink and its scores, where none are given.
 
     Ink or a run with a changed byte does not load (`macros.labdata`), so a page that shows this block has checked it.
     """
@@ -299,7 +304,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
         "unaltered" + (f", sealed later ({later.at:%-d %B %Y})" if later else " since"),
         *([f"{gone} run{'s' if gone > 1 else ''} withdrawn"] if gone else []),
         *([f"ink withdrawn {_hour(taken.at)}: {taken.because}"] if taken else []),
-        *([tally_words(compare.scores(lab, ink, runs))] if runs else []),
+        *([tally_words(compare.scores(lab, ink, runs) if scores is None else scores)] if runs else []),
     ]
     note = notes.facts(Markup("The seal of ink {}").format(ink), (
         ("Written", document.written_note or ""), ("Sealed later", f"{later.because}." if later else ""),

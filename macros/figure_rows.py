@@ -79,7 +79,8 @@ def without_gpu(lab: Lab, scores: list[Score]) -> list[dict]:
         p = s.prediction
         if s.measured is None or p.kind != "direction" or p.over is None:
             continue
-        hits = [compare.find(lab.runs_on(s.ink), target) for target in (p.of, p.over)]
+        measured = compare.newest(lab.runs_on(s.ink))
+        hits = [compare.find(measured, target) for target in (p.of, p.over)]
         if all(hits) and on_cpu(hits[0][1]) and not on_cpu(hits[1][1]):  # type: ignore[index]
             found.append(s)
     limits = [DIRECTIONS[str(s.prediction.direction)] for s in found]

@@ -30,7 +30,7 @@ def results(lab: Lab, runs: list[Run]) -> list[dict]:
 
 def _result(lab: Lab, run: Run, r: Result) -> dict:
     m = rate(r) or Measured(math.nan, math.nan, 0)
-    note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r)
+    note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r, m)
     return {
         "run": run.id,
         "experiment": r.experiment,
@@ -92,7 +92,7 @@ def anchor(run: Run, result: Result) -> Result | None:
     """
     alike = [
         r for r in run.results
-        if (r.test, r.model, r.backend, r.depth) == (result.test, result.model, result.backend, 0) and rate(r)
+        if not r.depth and r.failed is None and (r.test, r.model, r.backend) == (result.test, result.model, result.backend)
     ]  # fmt: skip
     own = [r for r in alike if r.experiment == result.experiment]
     return (own + alike + [None])[0]
@@ -111,7 +111,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
         LabError: the run has no such sweep.
     """
     machine, card = lab.machines[run.machine], lab.models[model]
-    deep = [r for r in run.results if r.test == test and r.model == model and r.depth > 0 and rate(r)]
+    deep = [r for r in run.results if r.depth and r.failed is None and r.model == model and r.test == test]
     if not deep:
         raise LabError([f"labdata/runs/{run.machine}/{run.id}.yml: results: no depth sweep of {test} with {model}"])
     base = anchor_on or anchor(run, deep[0])
@@ -125,7 +125,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
         predicted = base_rate.mean * ratio if base_rate else math.nan
         rows.append(
             {
-                "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
+                "run": run.id if r is not anchor_on else next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
                 **({"step_bytes": predict.step_bytes(card, r.depth, r.kv_types)} if r.n_gen else {}),
                 "measured_tok_s": m.mean,
