@@ -25,7 +25,6 @@ def define_env(env: Any) -> None:
     from jinja2 import pass_environment
 
     from macros import (
-        accuracy,
         accuracy_exhibits,
         ahead,
         architectures,
@@ -51,7 +50,6 @@ def define_env(env: Any) -> None:
     )
     from macros.inks import DIRECTIONS
 
-    accuracy.forget_what_changed()
     lab = _load(labdata)
     _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT),
                                   series_days=env.conf["extra"].get("series_days"))  # fmt: skip
@@ -303,8 +301,9 @@ def _load(labdata: Any) -> Any:
     """The lab, its problems and its history's as one MkDocs message instead of a traceback."""
     from mkdocs.exceptions import PluginError
 
-    from macros import history
+    from macros import accuracy, history
 
+    accuracy.forget_what_changed()
     found = history.problems(labdata.ROOT)
     try:
         lab = labdata.load()
