@@ -59,13 +59,19 @@ for part in sys.argv[1:]:
             path.unlink()
 """
 COMPILE = "import compileall, sys\nfor part in sys.argv[1:]: compileall.compile_dir(part, quiet=2)\n" + WHOLE
-# Of the packages, what a build loads: a tenth of what is installed. And Explore's script and the letters' widths, which only they decide.
+# Of the packages, what a build loads, a tenth of what is installed: modules and templates; then Explore's script and the letters' widths, which only they decide.
 LOAD = """
 import contextlib, importlib, os, pathlib, sys
 os.chdir(sys.argv.pop(1))
 with contextlib.suppress(Exception):
     from mkdocs.config import load_config
-    load_config("mkdocs.yml")
+    from macros import hooks
+    config = load_config("mkdocs.yml")
+    hooks.on_config(config)
+    theme = config.theme.get_env()
+    for name in theme.list_templates(extensions=["html"]):
+        with contextlib.suppress(Exception):
+            theme.get_template(name)
 for part in ("macros", "bench"):
     for path in sorted(pathlib.Path(part).glob("[!_]*.py")):
         with contextlib.suppress(Exception):

@@ -25,7 +25,6 @@ def define_env(env: Any) -> None:
     from jinja2 import pass_environment
 
     from macros import (
-        accuracy,
         accuracy_exhibits,
         ahead,
         architectures,
@@ -49,7 +48,6 @@ def define_env(env: Any) -> None:
         values,
     )
 
-    accuracy.forget_what_changed()
     lab = _load(labdata)
     _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT),
                                   series_days=env.conf["extra"].get("series_days"))  # fmt: skip
@@ -284,8 +282,9 @@ def _load(labdata: Any) -> Any:
     """The lab, its problems and its history's as one MkDocs message instead of a traceback."""
     from mkdocs.exceptions import PluginError
 
-    from macros import history
+    from macros import accuracy, history
 
+    accuracy.forget_what_changed()
     found = history.problems(labdata.ROOT)
     try:
         lab = labdata.load()

@@ -34,7 +34,8 @@ def forget_what_changed() -> None:
     files = [corpus.MEASUREMENTS, calibration.FIT, *sorted((labdata.ROOT / "chips").glob("*.yml"))]
     found = hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files if path.is_file())).hexdigest()
     if found != _read:
-        for kept in (calibration.fitted, calibration.cases, chip_names.table, chip_names.candidates, scored, by_class, headline, worst):
+        chip_names.forget()
+        for kept in (calibration.fitted, calibration.cases, scored, by_class, headline, worst):
             kept.cache_clear()
     _read = found
 

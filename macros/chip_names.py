@@ -27,6 +27,16 @@ def table() -> dict[str, Chip]:
 
 
 @cache
+def _by_name() -> dict[str, Chip]:
+    """The first chip of each id, with its maker before it and without."""
+    found: dict[str, Chip] = {}
+    for i, chip in table().items():
+        for name in (i, i.partition("-")[2]):
+            found.setdefault(name, chip)
+    return found
+
+
+@cache
 def candidates(name: str) -> tuple[Chip, ...]:
     """Every chip a name can mean.
 
@@ -39,15 +49,20 @@ def candidates(name: str) -> tuple[Chip, ...]:
     slug = re.sub(r"^(nvidia|amd|intel)-|^geforce-|radeon-(?=rx)", "", slug)
     if not slug:
         return ()
-    exact = [chip for i, chip in table().items() if i == slug or i.partition("-")[2] == slug]
-    if exact:
-        return (exact[0],)
+    if slug in _by_name():
+        return (_by_name()[slug],)
     longer = [chip for i, chip in table().items() if re.match(rf"(\w+-)?{re.escape(slug)}-", i)]
     if any(re.search(r"-\d+c$", chip.id) for chip in longer):  # Apple, cores not given: the full chip
         cores = [(int(found[1]), chip) for chip in longer if (found := re.fullmatch(rf"{re.escape(slug)}-(\d+)c(-.*)?", chip.id))]
         return tuple(chip for n, chip in cores if n == max(cores, key=lambda c: c[0])[0])
     said = _said(name)
     return tuple(longer or [chip for chip in table().values() if any(_begin(words, chip.id.split("-")) for words in said)])
+
+
+def forget() -> None:
+    """Read the chips anew when they are asked for next."""
+    for kept in (table, _by_name, candidates):
+        kept.cache_clear()
 
 
 def find(name: str) -> Chip | None:

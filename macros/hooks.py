@@ -8,23 +8,27 @@ import logging
 import os
 import re
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jinja2 import FileSystemBytecodeCache
 from mkdocs.plugins import CombinedEvent, event_priority
 
-from macros import web
+from macros import chart_cache, web
 
 
-TEMPLATES = Path(".cache/templates")
+TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
 OBJECTS = 50_000  # made before Python looks for what refers to itself in a circle: a build makes millions that stay
 _round: Any = None  # of the build under way (`macros.apart.Round`)
 _preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
 
 class _Templates(FileSystemBytecodeCache):
-    """What cannot be kept is compiled again."""
+    """What cannot be kept, or is of another text, is compiled again; a copy of the project does not leave files of its own."""
+
+    def get_cache_key(self, name: str, filename: str | None = None) -> str:
+        return super().get_cache_key(name)
 
     def dump_bytecode(self, bucket: Any) -> None:
         with contextlib.suppress(OSError):
@@ -40,11 +44,20 @@ def on_startup(command: str, dirty: bool) -> None:
     logger.setLevel(min(logger.level, logging.WARNING))
 
 
+@event_priority(100)  # before the search, which asks the theme for its language
 def on_config(config: Any) -> None:
-    """Tell the template what Explore loads."""
-    from macros import chart_cache
-
+    """Tell the template what Explore loads; keep the byte code of the theme, which every build would compile anew."""
     config.extra["vega"] = chart_cache.vega_name()
+    plain = config.theme.get_env
+
+    def keeping() -> Any:
+        env = plain()
+        with contextlib.suppress(OSError):
+            TEMPLATES.mkdir(parents=True, exist_ok=True)
+            env.bytecode_cache = _Templates(str(TEMPLATES))
+        return env
+
+    config.theme.get_env = keeping
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -75,9 +88,6 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
     for page in nav.pages:
         page.read_source(config)  # menus name a page by its front matter
     env = config.theme.get_env()
-    with contextlib.suppress(OSError):
-        TEMPLATES.mkdir(parents=True, exist_ok=True)
-        env.bytecode_cache = _Templates(str(TEMPLATES))  # a rebuild would compile the theme again
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
     _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview)
     machines = [file for file in files.documentation_pages() if file.name in book.lab.machines and file.src_uri == f"machines/{file.name}.md"]

@@ -38,9 +38,9 @@ def root(tmp_path, monkeypatch):
     """A copy of labdata of its own."""
     shutil.copytree(labdata.ROOT, tmp_path / "labdata")
     monkeypatch.setattr(labdata, "ROOT", tmp_path / "labdata")
-    chip_names.table.cache_clear(), chip_names.candidates.cache_clear()
+    chip_names.forget()
     yield tmp_path / "labdata"
-    chip_names.table.cache_clear(), chip_names.candidates.cache_clear()
+    chip_names.forget()
 
 
 def test_the_hardware_table_is_not_read_again_after_the_load(root, monkeypatch):

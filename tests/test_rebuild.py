@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import copy_project
+import jinja2
+from mkdocs.config import load_config
 
-PAGES = ("index.md", "days/01-local-inference.md", "method.md", "architectures.md", "predict.md", "accuracy.md")
+from macros import hooks
+from tests.conftest import ROOT, copy_project
+
+PAGES = ("index.md", "days/01-local-inference.md", "method.md", "architectures.md", "predict.md", "accuracy.md", "compare.md")
 # A file of labdata/ of each kind, what is written into it instead of what, and a page that shows it.
 EDITS = [
     ("machines/apple-m4-24gb.yml", "Apple M4 MacBook Pro", "Another Apple M4", "index.md"),
@@ -51,7 +55,8 @@ except Exception as error:
     refused = str(error)
 rates.write_text(whole, encoding="utf-8")
 again = page(site(), "accuracy.md") == last["accuracy.md"]
-print(json.dumps({"same": same, "last": last, "refused": refused, "again": again}))
+print(json.dumps({"same": same, "last": last, "refused": refused, "again": again,
+                  "slow": sorted({"pandas", "altair", "scipy", "sklearn", "fontTools.subset"} & set(sys.modules))}))
 """
 
 
@@ -67,4 +72,26 @@ def test_a_page_follows_every_kind_of_file_it_rests_on(tmp_path):
     assert found["same"] == [], "edited, and the page stayed"
     assert "make fit" in found["refused"], "a rate was changed after the fit"
     assert found["again"]
+    assert found["slow"] == [], "a page takes its rows as they are: what loads for a second is for analysis and for tests"
     assert rendered(home, PAGES, [])["last"] == found["last"], "a process that began after the edits says the same"
+
+
+def test_a_templates_byte_code_is_never_of_another_text(tmp_path):
+    for home in ("a", "b"):
+        (tmp_path / home).mkdir()
+        (tmp_path / home / "main.html").write_text(f"from {home}")
+
+    def page(home: str) -> str:
+        env = jinja2.Environment(loader=jinja2.FileSystemLoader(tmp_path / home), bytecode_cache=hooks._Templates(str(tmp_path)))
+        return env.get_template("main.html").render()
+
+    assert [page("a"), page("b"), page("a")] == ["from a", "from b", "from a"]
+    assert len(list(tmp_path.glob("*.cache"))) == 1, "a copy of the project has none of its own"
+
+
+def test_a_build_keeps_the_themes_byte_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(hooks, "TEMPLATES", tmp_path / "templates")
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    hooks.on_config(config)
+    config.theme.get_env().get_template("main.html")
+    assert len(list((tmp_path / "templates").glob("*.cache"))) == 1
