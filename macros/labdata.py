@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import os
 import re
@@ -137,6 +138,12 @@ class Lab:
         """A machine's runs, oldest first; undated ones in order of name. A withdrawn run is left out."""
         mine = [self.runs[name] for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
         return sorted(mine, key=lambda r: (r.started_at.isoformat() if r.started_at else "", r.id))
+
+    def last_run_at(self, machine: str) -> datetime.datetime | None:
+        """When the newest of a machine's runs began, of those that say so and are not withdrawn; none is decoded that was found whole."""
+        names = [name for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
+        known = [self.gists[f"runs/{name}"].at if f"runs/{name}" in self.gists else proof.began(self.runs[name]) for name in names]
+        return max((at for at in known if at), default=None)
 
     def withdrawn_runs(self, machine: str) -> list[Run]:
         """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
