@@ -41,15 +41,13 @@ def define_env(env: Any) -> None:
         labdata,
         mathml,
         narrative,
-        noise,
         pages,
         posts,
-        predict,
         roofline,
+        rules,
         surprises,
         values,
     )
-    from macros.inks import DIRECTIONS
 
     accuracy.forget_what_changed()
     lab = _load(labdata)
@@ -278,25 +276,8 @@ def define_env(env: Any) -> None:
                        ("residual_figure", accuracy_exhibits.residuals), ("miss_table", accuracy_exhibits.worst_table)):  # fmt: skip
         env.macro(partial(made, book), name)
 
-    @env.macro
-    def rules() -> dict:
-        return {
-            "tolerance": values.percent(compare.TOLERANCE, "spec", 0),
-            "noise_sigmas": values.Value(compare.NOISE_SIGMAS, "", "spec", decimals=0),
-            "same": compare.SAME,
-            "noisy_sigma": values.percent(compare.NOISY_SIGMA, "spec", 0),
-            "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
-            "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],
-            "busy_load": values.percent(compare.BUSY_LOAD, "spec", 0),
-            "stolen": values.percent(compare.STOLEN, "spec", 0),
-            "alpha": values.percent(noise.ALPHA, "spec", 0),
-            "matters": values.percent(noise.MATTERS, "spec", 0),
-        }
-
-    @env.macro
-    def verdict_list() -> str:
-        items = (f"<dt>{values.verdict_html(word)}</dt> <dd>{why}</dd>" for word, why in compare.VERDICTS.items())
-        return f'<dl class="verdicts">{"".join(items)}</dl>'
+    env.macro(rules.rules)
+    env.macro(rules.verdict_list)
 
 
 def _load(labdata: Any) -> Any:

@@ -17,7 +17,6 @@ from macros import downloads, export, processes
 from macros.downloads import Listed
 from macros.narrative import Book
 
-LEAST = 8  # machines; fewer are made sooner than asked for
 LOGGER = "mkdocs"  # what is said there counts where the build is strict
 
 _make: Callable[[str], Any] = str  # what the processes inherit: makes a name's page
@@ -37,8 +36,7 @@ def begin(names: list[str], make: Callable[[str], Any], tables: Callable[[], lis
         gc.freeze()  # what is there stays; looked through by each process, it would be copied for each
         _pool = processes.pool(cores, "fork")
         _written = _pool.submit(_write)
-        if len(names) >= LEAST:
-            _made = _pool.map(_elsewhere, names, chunksize=max(1, min(5, len(names) // (4 * cores))))
+        _made = _pool.map(_elsewhere, names, chunksize=max(1, min(5, len(names) // (4 * cores))))
 
 
 def end() -> None:
@@ -81,7 +79,8 @@ class _Heard(logging.Handler):
 
 def _elsewhere(name: str) -> tuple[str, Any, list[tuple[str, int, str]]]:
     heard = _Heard()
-    logging.getLogger(LOGGER).handlers = [heard]
+    logger = logging.getLogger(LOGGER)
+    logger.handlers, logger.propagate = [heard], False
     try:
         return name, _make(name), heard.said
     except Exception:

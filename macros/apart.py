@@ -5,6 +5,7 @@ In MkDocs' round a page that holds nothing stands for it: links to it are known,
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,8 @@ from macros.outputs import Site
 from macros.side_by_side import Line
 from macros.summary import Summary
 
-_NOTHING = Template("")  # MkDocs writes no page that comes out empty
+_NOTHING = Template("")  # MkDocs writes no page that comes out empty, and would say so of each
+logging.getLogger("mkdocs.commands.build").addFilter(lambda record: not record.getMessage().startswith("Page skipped: 'machines/"))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ tiny or huge text. The phone's spec travels in the first one's usermeta.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
+
+from pydantic_core import to_json
 
 from macros import chart_depth, chart_draw, chart_growth, chart_log, chart_rows, chart_spread, fonts
 from macros.chart_kit import CONFIG, SCHEMA, both
@@ -154,7 +155,7 @@ def published(spec: dict, label: str) -> str:
         for part in drawings:
             part["layer"] = [{**part["layer"][0], "params": [{"name": "view", "select": select, "bind": "scales"}]}, *part["layer"][1:]]
     wide, narrow = drawings
-    return json.dumps(wide | {"usermeta": {"narrow": narrow, "zoom": meta["zoom"]}}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return to_json(wide | {"usermeta": {"narrow": narrow, "zoom": meta["zoom"]}}).decode()  # a quarter of what json takes
 
 
 def _named(spec: dict) -> dict:

@@ -55,8 +55,8 @@ def rate(result: Result) -> Measured | None:
         return Measured(p.mean_tok_s, math.nan if p.sigma_tok_s is None else p.sigma_tok_s, p.n)
     if result.samples_ns is None:
         return None
-    tokens = result.n_tokens
-    rates = [tokens / (ns / 1e9) for ns in result.samples_ns]
+    n_tokens = result.n_tokens
+    rates = [n_tokens / (ns / 1e9) for ns in result.samples_ns]
     return Measured(statistics.fmean(rates), noise.deviation(rates), len(rates))
 
 

@@ -40,8 +40,8 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
         shown: str | Markup = _cell(book.measured_of(s)) if m else NOT_MEASURED
         cells.append(
             {
-                "quantity": Markup("{}{}").format(p.quantity, _beside(book, s.ink, p.id)),
-                "inked": Markup("{}{}").format("≤ " if p.kind == "ceiling" else "", _cell(inked)),
+                "quantity": escape(p.quantity) + _beside(book, s.ink, p.id),
+                "inked": Markup(f"{'≤ ' if p.kind == 'ceiling' else ''}{inked}"),
                 "measured": shown,
                 "gap": gap_text(s),
                 "verdict": _verdict(s),
@@ -60,7 +60,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
 def _verdict(s: Score) -> Markup:
     """A verdict, and below it that noise hides the difference."""
     said = remark(s)
-    return verdict_html(s.verdict) + (Markup(' <span class="note long">{}</span>').format(said) if said else Markup(""))
+    return Markup(f'{verdict_html(s.verdict)} <span class="note long">{escape(said)}</span>') if said else verdict_html(s.verdict)
 
 
 def _beside(book: Book, ink: str, name: str) -> Markup:
@@ -119,9 +119,11 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str, found: lis
         found: their `rows.results`, where they are at hand: what the CSV holds
         shown: those of them that the table shows; None: all
     """
-    found, cells, name = found or rows.results(book.lab, runs), [], {m: card.name for m, card in book.lab.models.items()}
-    run_links = {run.id: Markup('<a href="{}">{}</a>').format(book.link(f"machines/{run.machine}/#run-{run.id}"), run.id) for run in runs}
-    for row in found if shown is None else shown:
+    found, cells = found or rows.results(book.lab, runs), []
+    shown = found if shown is None else shown
+    name = {model: book.lab.models[model].name for model in {row["model"] for row in shown}}
+    run_links = {run.id: Markup(f'<a href="{escape(book.link(f"machines/{run.machine}/#run-{run.id}"))}">{escape(run.id)}</a>') for run in runs}
+    for row in shown:
         measured = row["mean_tok_s"] > 0  # NaN where the test failed
         decimals = sigma_decimals(row["mean_tok_s"], row["sigma_tok_s"]) if measured else 0
         cells.append(

@@ -25,17 +25,18 @@ def results(lab: Lab, runs: list[Run]) -> list[dict]:
     mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; None where a log does not tell), load_before, note,
     origin (the instrument, where the run was imported), settings (what was told of the rest).
     """
-    return [_result(lab, run, r) for run in runs for r in run.results]
+    weights = {model: lab.models[model].weights for model in {r.model for run in runs for r in run.results}}
+    return [_result(run, r, weights[r.model]) for run in runs for r in run.results]
 
 
-def _result(lab: Lab, run: Run, r: Result) -> dict:
+def _result(run: Run, r: Result, weights: str) -> dict:
     m = rate(r) or Measured(math.nan, math.nan, 0)
     note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r, m)
     return {
         "run": run.id,
         "experiment": r.experiment,
         "model": r.model,
-        "weights": lab.models[r.model].weights,
+        "weights": weights,
         "test": r.test,
         "depth_tokens": r.depth,
         "backend": r.backend,

@@ -251,6 +251,11 @@ class Example:
         """A command in its slot."""
         return Markup('<pre><code data-text="{}">{}</code></pre>').format(name, self.texts[name])
 
+    def sentence(self) -> str:
+        """What the form's status says of the example."""
+        t = {name: values.inert(self.texts[name]) for name in ("machine", "model", "format", "depth", "fit")}
+        return sentence(t["machine"], t["model"], t["format"], t["depth"], shown("decode", self.found.get("decode")), shown("ceiling", self.found["ceiling"]), t["fit"])
+
     def table(self, head: str, columns: list[str], cells: list[list[str]]) -> str:
         """A table of slots: each row its words, then one slot a column ("" for none, "a–b" for a span)."""
         def cell(names: str) -> Markup:
@@ -303,6 +308,11 @@ def _cell(name: str, x: float | None) -> Markup:
     return Markup('<span class="{}" data-f="{}">{}</span>').format(SLOTS[name].kind, name, shown(name, x))
 
 
+def sentence(machine: str, model: str, quant: str, depth: str, decode: str, ceiling: str, fit: str) -> str:
+    """A setting and its answer in words, numbers as printed."""
+    return f"{machine}, {model} {quant} at depth {depth}: {decode} predicted, {ceiling} at most. {fit}"
+
+
 def yours_file(model: str, quant: str) -> str:
     """What a model's file may be called."""
     return f"{model}-{quant}.gguf"
@@ -318,7 +328,7 @@ def script(machines: dict[str, list[Any]], models: dict[str, dict[str, Any]], st
         "slots": {name: [s.unit, _factor(s.unit), s.decimals] for name, s in SLOTS.items()},
         "coefficients": fit["coefficients"], "intervals": fit["intervals"],
     }  # fmt: skip
-    return page_script.script((yours.answer, yours.subject, yours.words, yours.commands, yours_file, Ask, Device), data, ("print", "predict"))
+    return page_script.script((yours.answer, yours.subject, yours.words, yours.commands, yours_file, sentence, Ask, Device), data, ("print", "predict"))
 
 
 def _field(name: str, label: str, control: Markup, css: str = "") -> Markup:

@@ -46,7 +46,7 @@ LAYERS = [
      "chart_log", "chart_spread", "chart_growth", "charts", "chart_cache", "pictures", "tables"},
     {"table_texts"},
     {"export"},
-    {"subjects", "inked", "side_by_side"},
+    {"subjects", "inked", "side_by_side", "rules"},
     {"accuracy"},
     {"narrative"},
     {"evidence"},

@@ -163,6 +163,11 @@ def test_the_script_prints_what_the_build_printed(page: Any, served: str, site: 
     built += re.findall(r'data-f="([\w_]+)"[^>]*>([^<]*)<', html.partition("<template>")[0])
     assert len(built) > 60
     page.goto(f"{served}predict/")
+    said = page.inner_text("#yours-said")
+    page.fill("#y-depth", "0")  # until somebody asks, the script leaves the build's numbers alone
+    assert page.inner_text("#yours-said") != said
+    page.fill("#y-depth", "4096")
+    assert page.inner_text("#yours-said") == said
     there = page.eval_on_selector_all("[data-slot]", "all => all.map(x => [x.dataset.slot, x.textContent])")
     there += page.eval_on_selector_all("[data-f]", "all => all.map(x => [x.dataset.f, x.textContent])")
     assert [list(b) for b in built] == there

@@ -48,7 +48,7 @@ function print(state) {
     if (slot.tagName === "DATA") slot.value = slot.textContent;
   }
   printFormats(state, model);
-  return `${texts.machine}, ${texts.model} ${texts.format} at depth ${texts.depth}: ${shown("decode", found.decode)} predicted, ${shown("ceiling", found.ceiling)} at most. ${texts.fit}`;
+  return yours_page_sentence(texts.machine, texts.model, texts.format, texts.depth, shown("decode", found.decode), shown("ceiling", found.ceiling), texts.fit);
 }
 
 function printFormats(state, model) {
@@ -92,6 +92,7 @@ function pickModel() {
 }
 
 function fill() {
+  form.reset();
   const groups = Map.groupBy ? Map.groupBy(Object.entries(DATA.machines), ([, row]) => row[1]) : Object.entries(DATA.machines).reduce(
     (all, entry) => all.set(entry[1][1], [...(all.get(entry[1][1]) || []), entry]), new Map());
   const named = [...groups].map(([group, rows]) => [group, rows.map(([id, row]) => [id, row[0]])]);
@@ -150,8 +151,7 @@ function update(unknown = []) {
 
 if (form) {
   fill();
-  const unknown = fromAddress();
-  update(unknown);
+  if (location.search) update(fromAddress());  // without one the page shows the example, as the build computed it
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("input", event => {
     if (event.target.name === "machine") pickMachine();

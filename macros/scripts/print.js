@@ -1,5 +1,6 @@
 // Numbers as the build prints them: halves away from zero on the shortest decimal. Intl rounds that decimal; toFixed rounds the binary one.
-const decimal = (n, digits) => new Intl.NumberFormat("en", {minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: "negative"}).format(n).replace("-", "−");
+const rounding = {};  // to make a formatter costs more than to use it
+const decimal = (n, digits) => (rounding[digits] ??= new Intl.NumberFormat("en", {minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: "negative"})).format(n).replace("-", "−");
 
 function options(select, groups, value) {
   select.replaceChildren(...groups.flatMap(([group, entries]) => {
