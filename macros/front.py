@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 
 from markupsafe import Markup
@@ -11,13 +10,11 @@ from macros import compare, exhibits, headlines, summary
 from macros.narrative import Book
 from macros.values import inert
 
-NEVER = datetime.datetime.min.replace(tzinfo=datetime.UTC)  # before any run
-
 
 def machine_cards(book: Book, most: int) -> str:
     """The machines on the front page, the last measured first: name and one sentence each."""
     lab, items = book.lab, []
-    newest = {m: lab.last_run_at(m) or NEVER for m in lab.machines}
+    newest = {m: lab.newest(m) for m in lab.machines}
     for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
         machine = lab.machines[name]
         link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)

@@ -41,7 +41,7 @@ class Refused(ValueError):
 
 def hidden(text: str) -> re.Match[str] | None:
     """The first sign of a text that nobody sees, or that turns the text around."""
-    return None if text.isprintable() else HIDDEN.search(text)
+    return None if text.isascii() and text.isprintable() else HIDDEN.search(text)  # a Hangul filler counts as printable
 
 
 def words(text: str) -> str | None:
@@ -126,7 +126,7 @@ def plain(data: bytes) -> str:
         Refused: signs nobody sees.
     """
     text = data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if sign := HIDDEN.search(text):
+    if sign := hidden(text.replace("\n", " ")):
         line = text.count("\n", 0, sign.start()) + 1
         raise Refused(f"line {line}: a character nobody sees, or that turns the text around; got U+{ord(sign[0]):04X}; delete it")
     return text

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import hashlib
 import os
 import re
@@ -139,15 +138,15 @@ class Lab:
         mine = [self.runs[name] for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
         return sorted(mine, key=lambda r: (r.started_at.isoformat() if r.started_at else "", r.id))
 
-    def last_run_at(self, machine: str) -> datetime.datetime | None:
-        """When the newest of a machine's runs began, of those that say so and are not withdrawn; none is decoded that was found whole."""
-        names = [name for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
-        known = [self.gists[f"runs/{name}"].at if f"runs/{name}" in self.gists else proof.began(self.runs[name]) for name in names]
-        return max((at for at in known if at), default=None)
-
     def withdrawn_runs(self, machine: str) -> list[Run]:
         """A machine's withdrawn runs, in order of name: they stay in labdata/ and no longer count."""
         return [self.runs[name] for name in sorted(self._names_of.get(machine, [])) if f"runs/{name}" in self.withdrawn]
+
+    def newest(self, machine: str) -> str:
+        """When the last of a machine's runs began, in ISO 8601, withdrawn ones left out; "0": none of them says, "": there is none."""
+        names = [name for name in self._names_of.get(machine, []) if f"runs/{name}" not in self.withdrawn]
+        began = ((self.gists.get(f"runs/{name}") or self.runs[name]).started_at for name in names)
+        return max((at.isoformat() if at else "0" for at in began), default="")
 
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""

@@ -27,7 +27,7 @@ _TEXT = "|".join([
     rf"(?!{_WORD}$)[A-Za-z/(]{_REST}",
     rf"(?=.*[/()%,;G-HJ-MP-SU-WYg-hj-mp-su-wy])\d{_REST}",  # 14450 tok/s; what no number has and no moment
     r"\d+\.\d+\.\d+(?:\.\d+)?",  # a version
-    r"(?=[0-9be]*+[acdf])(?!0b)[0-9a-f]++",  # a hash; without those letters it could be a number with an exponent
+    r"(?=[0-9be]*+[acdf])[0-9a-f]++",  # a hash; without those letters it could be a number with an exponent
 ])
 _FORMAL = r"(?!\d{1,6}(?:\.\d{1,6})?['\"])[\d +.-]"  # yaml_rs takes '2026-11-30' for a day
 _QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})[ !#-\[\]-~]*+\""

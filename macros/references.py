@@ -113,6 +113,7 @@ class Gist(Strict):
     models: list[str]  # every one it names, once
     at: AwareDatetime | None  # an ink: when it was dry; a run: when it began; None: not recorded
     ink: InkRef | None = None  # of a run
+    started_at: AwareDatetime | None = None  # a run's own word
 
 
 def gist(document: Any) -> Gist | None:
@@ -124,7 +125,7 @@ def gist(document: Any) -> Gist | None:
         return Gist(sound=sound and not proof.of_ink((), document), machine=document.machine, models=sorted(models), at=document.dry_at)
     if isinstance(document, Run):
         return Gist(sound=not proof.clock(document, ""), machine=document.machine, models=sorted({r.model for r in document.results}),
-                    at=proof.began(document), ink=document.ink)  # fmt: skip
+                    at=proof.began(document), ink=document.ink, started_at=document.started_at)  # fmt: skip
     return None
 
 

@@ -65,14 +65,6 @@ def test_a_large_lab_is_never_held_whole(monkeypatch: pytest.MonkeyPatch):
     assert taken == whole
 
 
-def test_the_newest_run_is_known_without_decoding_it():
-    lab = labdata.load()
-    for machine in lab.machines:
-        told = [t for run in lab.runs_of(machine) for t in (run.started_at, *(r.started_at for r in run.results)) if t]
-        assert (lab.last_run_at(machine) is None) == (not told)
-        assert not told or min(told) <= lab.last_run_at(machine) <= max(told)
-
-
 def test_a_machine_s_lines_hold_its_own_results():
     lab = labdata.load()
     [tg] = [x for x in Maker().lines(lab, "apple-m4-24gb") if x.test == "tg128" and "Q4_K_M" in x.model and x.run == "day1-baseline"]

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from macros import labdata, seals, snapshot
+from macros import guard, labdata, seals, snapshot
+from macros.cards import Machine, Model
+from macros.costs import Costs
+from macros.hardware import Chips
 from macros.inks import Ink
-from macros.records import Run
+from macros.latency import Latency
+from macros.records import Check, HostDoc, Instrument, Result, Run
+from macros.trials import Trials
 from tests import biglab
 
 MACHINE, RUN = "generated-00000", "2026-01-01-120000-day1"
@@ -124,6 +133,13 @@ def test_nothing_is_decoded_for_the_checks(root: Path, monkeypatch: pytest.Monke
     assert lab.ink_of == {name: run.ink.id for name, run in lab.runs.items() if run.ink}
 
 
+def test_the_newest_run_is_what_the_runs_say():
+    lab = labdata.load()
+    for machine in lab.machines:
+        said = max((r.started_at.isoformat() if r.started_at else "0" for r in lab.runs_of(machine)), default="")
+        assert lab.newest(machine) == dataclasses.replace(lab, gists={}).newest(machine) == said
+
+
 def test_a_damaged_gist_is_made_up_for(root: Path):
     kept = snapshot.of(root)
     kept._rows.execute("UPDATE documents SET gist = '{\"sound\": 1}'")
@@ -138,3 +154,42 @@ def test_a_linked_folder_is_said_and_nothing_in_it_is_read(root: Path, tmp_path:
     (root / "ink").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "elsewhere/x.yml").write_text("a: [")
     assert problems(root) == [f"labdata/ink: file: a symbolic link; got one to {str(tmp_path / 'elsewhere')[:80]!r}; put the file itself there"]
+
+
+def test_a_sign_that_counts_as_printable_is_seen_behind_an_escape(tmp_path: Path):
+    (tmp_path / "x.yml").write_text('name: "\\u3164Apple"\n')
+    with pytest.raises(labdata.LabError, match=r"x.yml: line 1: .*a character nobody sees.*got U\+3164"):
+        labdata.read_yaml(tmp_path / "x.yml")
+
+
+KINDS = {"machines": Machine, "models": Model, "ink": Ink, "runs": Run, "checks": Check, "latency": Latency, "trials": Trials, "costs": Costs, "chips": Chips}
+
+
+def test_json_brings_back_every_document_of_the_lab():
+    read = 0
+    for path in sorted(labdata.ROOT.rglob("*.yml")):
+        kind = KINDS.get(path.relative_to(labdata.ROOT).parts[0])
+        if kind and path.stem.rpartition(".")[2] not in seals.BESIDE:
+            document = labdata.parse(kind, path, path.name)
+            kept = snapshot.packed(document, "")
+            again = kind.model_validate_json(kept[2])
+            assert again == document and labdata.text(path, again) == labdata.text(path, document), path
+            read += 1
+    assert read > 30
+
+
+offsets = st.timedeltas(datetime.timedelta(hours=-23, minutes=-59), datetime.timedelta(hours=23, minutes=59)).map(lambda d: datetime.timezone(datetime.timedelta(minutes=d // datetime.timedelta(minutes=1))))
+moments = st.datetimes(min_value=datetime.datetime(1, 1, 2), max_value=datetime.datetime(9999, 12, 30), timezones=offsets)
+numbers = st.floats(1e-18, 1e18)
+
+
+@settings(max_examples=100, deadline=None)
+@given(moments, st.floats(0, 1e18), st.lists(st.integers(1, 10**18), min_size=1, max_size=4), st.text(max_size=20).filter(lambda t: not guard.words(t)), numbers, numbers)
+def test_json_brings_back_whatever_a_file_can_say(at: datetime.datetime, load: float, samples: list[int], words: str, mhz: float, celsius: float):
+    document = Run(
+        schema=1, id="x", machine="m", ink=None, profile="p", started_at=at, command=words, instrument=Instrument(name=words, version=None, engine="e", engine_version=words),
+        host=HostDoc(os=words, load1_per_core=load), notes=[words], results=[Result(
+            experiment=words, model="m", n_prompt=1, n_gen=0, depth=0, backend="b", samples_ns=samples, started_at=at, load_before=load, settings={words: words},
+            sittings=[{"n": len(samples), "started_at": at, "load": [None, 0.1], "cpu_mhz": [mhz, None], "celsius": [min(celsius, 1e4), None]}])])  # fmt: skip
+    assert Run.model_validate(labdata.from_text(labdata.text(Path("labdata/runs/m/x.yml"), document))) == document
+    assert Run.model_validate_json(snapshot.packed(document, "")[2]) == document
