@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import zipfile
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -138,12 +139,13 @@ def archive(out: BinaryIO, root: Path = labdata.ROOT) -> None:
     names = []
     for folder, below, files in os.walk(root):
         below[:] = [name for name in below if not name.startswith(".")]
-        names += [os.path.relpath(os.path.join(folder, name), root) for name in files if not name.startswith(".") and not name.endswith(".open.yml")]
+        inside = os.path.relpath(folder, root).split(os.sep) if folder != str(root) else []
+        names += [(*inside, name) for name in files if not name.startswith(".") and not name.endswith(".open.yml")]
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name in sorted(names, key=lambda name: name.split(os.sep)):
-            path = os.path.join(root, name)
-            if os.path.isfile(path) and not os.path.islink(path):
-                entry = zipfile.ZipInfo(f"labdata/{name}", (1980, 1, 1, 0, 0, 0))
+        for name in sorted(names):
+            path = os.path.join(root, *name)
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                entry = zipfile.ZipInfo("/".join(("labdata", *name)), (1980, 1, 1, 0, 0, 0))
                 entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
                 with open(path, "rb") as file:
                     packed.writestr(entry, file.read(), compresslevel=DEFLATE)
