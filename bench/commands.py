@@ -197,8 +197,8 @@ def run_ttft(say: Callable[[str], None], on_progress, env: Mapping[str, str] = o
             instrument=record, host=session.host_doc(host), backend=facts["backend"], n_threads=threads, load_before=load, words=facts["words"],
             waits=[Wait(n_prompt=n, samples_ns=ns) for n, ns in sorted(times.items())])  # fmt: skip
         labdata.write(labdata.ROOT / "latency" / f"{ident}.yml", document)
-    for row in rows.waits(document).itertuples():
-        say(f"{row.n_prompt} tokens: {Value(row.mean_s, 's', 'measured', sigma=row.sigma_s).text}, {row.rate_tok_s:.0f} tok/s of prompt")
+    for row in rows.waits(document):
+        say(f"{row['n_prompt']} tokens: {Value(row['mean_s'], 's', 'measured', sigma=row['sigma_s']).text}, {row['rate_tok_s']:.0f} tok/s of prompt")
     say(f"Recorded in labdata/latency/{ident}.yml")
 
 
@@ -228,7 +228,7 @@ def whole_numbers(env: Mapping[str, str], name: str, default: list[int], low: in
 def ratios(check) -> str:
     """A check's medians and their ratio, as aligned plain text."""
     body = [("Test", f"{check.a} [{check.pairs[0].unit}]", f"{check.b} [{check.pairs[0].unit}]", "Ratio", "95 % interval", "Pairs")]
-    body += [(r.test, f"{r.median_a:.2f}", f"{r.median_b:.2f}", f"{r.ratio:.3f}", f"{r.ratio_low:.3f} to {r.ratio_high:.3f}", str(r.pairs))
-             for r in rows.check(check).itertuples()]  # fmt: skip
+    body += [(r["test"], f"{r['median_a']:.2f}", f"{r['median_b']:.2f}", f"{r['ratio']:.3f}", f"{r['ratio_low']:.3f} to {r['ratio_high']:.3f}", str(r["pairs"]))
+             for r in rows.check(check)]  # fmt: skip
     widths = [max(len(row[i]) for row in body) for i in range(len(body[0]))]
     return "\n".join("  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))) for row in body)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from bench import import_cards, log_read, log_text
 from bench.import_cards import ImportRefused
 from bench.log_rows import Read, Row, Sitting
-from macros import labdata, references
+from macros import labdata, references, snapshot
 from macros.cards import Machine, Model
 from macros.fields import Source
 from macros.labdata import Lab
@@ -224,7 +224,7 @@ def write(done: Import, lab: Lab, root: Path) -> list[Path]:
     if not done.documents:
         return []
     after = _with(lab, done.documents)
-    problems = references.problems(after, root, set())
+    problems = references.problems(after, set())
     if problems:
         raise ImportRefused("\n".join(problems))
     with labdata.all_or_none() as written:
@@ -240,8 +240,9 @@ def write(done: Import, lab: Lab, root: Path) -> list[Path]:
 
 def _with(lab: Lab, documents: list[tuple[str, BaseModel]]) -> Lab:
     """The lab as it will be."""
-    machines, models, runs = dict(lab.machines), dict(lab.models), dict(lab.runs)
+    machines, models, runs = snapshot.Shelf(lab.machines), snapshot.Shelf(lab.models), snapshot.Shelf(lab.runs)
     for name, document in documents:
         table: dict[str, Any] = {"machines": machines, "models": models, "runs": runs}[name.split("/")[0]]
         table[name.partition("/")[2].removesuffix(".yml")] = document
-    return replace(lab, machines=machines, models=models, runs=runs)
+    new = {name.removesuffix(".yml") for name, _ in documents}
+    return replace(lab, machines=machines, models=models, runs=runs, gists={name: gist for name, gist in lab.gists.items() if name not in new})

@@ -48,16 +48,32 @@ JOBS = {
 DISK_BYTES = {"venv": 30e6, "site": 550e6, "bench": 500e6, "engine": 800e6, "fit": 300e6, "dev": 190e6, "successor": 130e6, "fuzz": 100e6, "supply": 60e6, "fleet": 80e6}
 
 OWN = ("bench", "macros")
-COMPILE = """
-import compileall, marshal, pathlib, sys
+# What is not whole goes: on a full disk Python before 3.12.8 leaves half a file, and every later start would fail on it.
+WHOLE = """
+import marshal, pathlib, sys
 for part in sys.argv[1:]:
-    compileall.compile_dir(part, quiet=2)
     for path in pathlib.Path(part).rglob("__pycache__/*.pyc"):
         try:
             marshal.loads(path.read_bytes()[16:])
         except (EOFError, ValueError, TypeError):
             path.unlink()
 """
+COMPILE = "import compileall, sys\nfor part in sys.argv[1:]: compileall.compile_dir(part, quiet=2)\n" + WHOLE
+# Of the packages, what a build loads: a tenth of what is installed. And Explore's script and the letters' widths, which only they decide.
+LOAD = """
+import contextlib, importlib, os, pathlib, sys
+os.chdir(sys.argv.pop(1))
+with contextlib.suppress(Exception):
+    from mkdocs.config import load_config
+    load_config("mkdocs.yml")
+for part in ("macros", "bench"):
+    for path in sorted(pathlib.Path(part).glob("[!_]*.py")):
+        with contextlib.suppress(Exception):
+            importlib.import_module(f"{part}.{path.stem}")
+with contextlib.suppress(Exception):
+    importlib.import_module("macros.chart_cache").vega()
+    importlib.import_module("macros.chart_words").width("", 1)
+""" + WHOLE
 
 
 def python(venv):
@@ -220,15 +236,15 @@ def set_up(job, env, root=ROOT, venv=VENV):
 
 
 def keep_bytecode(venv, root):
-    """Byte code of the project's own modules, whenever one changed; the programs write none.
-
-    On a full disk Python before 3.12.8 leaves half a file, and every later start would fail on it: what is not whole goes.
-    """
-    newest = max(path.stat().st_mtime for part in OWN for path in (root / part).glob("*.py"))
+    """Byte code of the project's own modules and of the packages a build loads, whenever some changed; the programs write none."""
     done = venv / "bytecode"
-    if not done.exists() or done.stat().st_mtime < newest:
+    since = done.stat().st_mtime if done.exists() else 0
+    if any(path.stat().st_mtime > since for part in OWN for path in (root / part).glob("*.py")):
         progress.run("Compiling the project's own modules", [str(python(venv)), "-c", COMPILE, *(str(root / part) for part in OWN)])
-        done.touch()
+    if any(path.stat().st_mtime > since for path in venv.glob("inklab-*.json")):
+        writing = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+        progress.run("Compiling what a build loads", [str(python(venv)), "-c", LOAD, str(root), str(venv)], env=writing)
+    done.touch()
 
 
 def missing_parts(job, env, root, venv):

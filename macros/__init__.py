@@ -25,9 +25,11 @@ def define_env(env: Any) -> None:
     from jinja2 import pass_environment
 
     from macros import (
+        accuracy,
         accuracy_exhibits,
         ahead,
         architectures,
+        asides,
         compare,
         cost_exhibits,
         downloads,
@@ -39,16 +41,15 @@ def define_env(env: Any) -> None:
         labdata,
         mathml,
         narrative,
-        noise,
         pages,
         posts,
-        predict,
         roofline,
+        rules,
         surprises,
         values,
     )
-    from macros.inks import DIRECTIONS
 
+    accuracy.forget_what_changed()
     lab = _load(labdata)
     _book = book = narrative.Book(lab, days=_days(Path(env.conf["docs_dir"])), firsts=history.firsts(labdata.ROOT),
                                   series_days=env.conf["extra"].get("series_days"))  # fmt: skip
@@ -169,7 +170,7 @@ def define_env(env: Any) -> None:
 
     @env.macro
     def machine_page(name: str) -> str:
-        return ahead.page(book, name)
+        return asides.parts_aside(pages.machine_page(book, name))
 
     @env.macro
     def machine_index(page: int = 1) -> str:
@@ -275,25 +276,8 @@ def define_env(env: Any) -> None:
                        ("residual_figure", accuracy_exhibits.residuals), ("miss_table", accuracy_exhibits.worst_table)):  # fmt: skip
         env.macro(partial(made, book), name)
 
-    @env.macro
-    def rules() -> dict:
-        return {
-            "tolerance": values.percent(compare.TOLERANCE, "spec", 0),
-            "noise_sigmas": values.Value(compare.NOISE_SIGMAS, "", "spec", decimals=0),
-            "same": compare.SAME,
-            "noisy_sigma": values.percent(compare.NOISY_SIGMA, "spec", 0),
-            "directions": {w: (low, high) for w, (low, high) in DIRECTIONS.items()},
-            "rule_of_thumb": [values.percent(share, "predicted", 0, how=predict.RULE_SOURCE) for share in predict.RULE_OF_THUMB],
-            "busy_load": values.percent(compare.BUSY_LOAD, "spec", 0),
-            "stolen": values.percent(compare.STOLEN, "spec", 0),
-            "alpha": values.percent(noise.ALPHA, "spec", 0),
-            "matters": values.percent(noise.MATTERS, "spec", 0),
-        }
-
-    @env.macro
-    def verdict_list() -> str:
-        items = (f"<dt>{values.verdict_html(word)}</dt> <dd>{why}</dd>" for word, why in compare.VERDICTS.items())
-        return f'<dl class="verdicts">{"".join(items)}</dl>'
+    env.macro(rules.rules)
+    env.macro(rules.verdict_list)
 
 
 def _load(labdata: Any) -> Any:

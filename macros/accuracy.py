@@ -5,15 +5,15 @@ Held-out predictions come with the fit and are refused when anything they rest o
 
 from __future__ import annotations
 
+import hashlib
 import math
 import statistics
 from collections import Counter
 from functools import cache
 
 import numpy as np
-import pandas as pd
 
-from macros import calibration, chip_names, corpus, diagnose, noise
+from macros import calibration, chip_names, corpus, diagnose, labdata, noise
 from macros.corpus_models import GIB
 
 BASELINES = {
@@ -25,8 +25,22 @@ OTHERS = {"backend": "other backends", "quant": "other formats", "arch": "other 
 LEAST_ROWS = 30  # classes smaller than this are listed together
 
 
+_read = ""  # hash of what the caches below rest on
+
+
+def forget_what_changed() -> None:
+    """Drop what was read from the corpus, the fit and the chips where a file of theirs is another than before: a server builds many times."""
+    global _read
+    files = [corpus.MEASUREMENTS, calibration.FIT, *sorted((labdata.ROOT / "chips").glob("*.yml"))]
+    found = hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files if path.is_file())).hexdigest()
+    if found != _read:
+        for kept in (calibration.fitted, calibration.cases, chip_names.table, chip_names.candidates, scored, by_class, headline, worst):
+            kept.cache_clear()
+    _read = found
+
+
 @cache
-def scored() -> pd.DataFrame:
+def scored() -> list[dict]:
     """One row a scored measurement: what was predicted without its chip, the interval, the baselines.
 
     Raises:
@@ -39,21 +53,19 @@ def scored() -> pd.DataFrame:
     for row, case in calibration.cases():
         predicted, low, high, _ = fit["held_out"][row["id"]]
         load = case.loads[0]
+        measured = float(row["tok_s"])
         found.append(
             {
                 "id": row["id"], "chip": row["chip"], "machine": row["machine"], "model": row["model"], "quant": load.quant,
                 "test": row["test"], "phase": case.kind, "backend": row["backend"].split(",")[0], "arch": load.arch,
                 "kind": "MoE" if load.moe else "dense", "depth": "deep" if case.deep else "at 0", "flash_attn": case.setup.flash_attn,
-                "build": case.setup.build, "measured_tok_s": float(row["tok_s"]), "predicted_tok_s": predicted,
+                "build": case.setup.build, "measured_tok_s": measured, "predicted_tok_s": predicted,
                 "low80_tok_s": low, "high80_tok_s": high, "spec_tok_s": _spec(row, case), "notes": row["notes"],
                 "source_url": row["source_url"], "ngl": row["ngl"], "threads": row["n_threads"], "family": case.device.backend,
+                "ratio": measured / predicted, "error": abs(1 / (measured / predicted) - 1), "inside": low <= measured <= high,
             }
         )  # fmt: skip
-    frame = pd.DataFrame(found)
-    frame["ratio"] = frame["measured_tok_s"] / frame["predicted_tok_s"]
-    frame["error"] = (1 / frame["ratio"] - 1).abs()
-    frame["inside"] = frame["measured_tok_s"].between(frame["low80_tok_s"], frame["high80_tok_s"])
-    return _with_baselines(frame).copy()  # in few blocks: rows are taken out of it a hundred times
+    return _with_baselines(found)
 
 
 def _spec(row: dict[str, str], case: corpus.Case) -> float:
@@ -69,98 +81,105 @@ def _spec(row: dict[str, str], case: corpus.Case) -> float:
     return listed / (2 * active)
 
 
-def _with_baselines(frame: pd.DataFrame) -> pd.DataFrame:
+def _with_baselines(rows: list[dict]) -> list[dict]:
     """The naive rates beside each row; factors are medians over the other chips' rows of a phase, or of a phase, backend and format."""
-    rows = list(zip(frame["chip"], frame["phase"], frame["backend"], frame["quant"], frame["spec_tok_s"], frame["measured_tok_s"] / frame["spec_tok_s"]))
     pools: dict[tuple[str, ...], list[tuple[str, float]]] = {}
-    for chip, phase, backend, quant, _, share in rows:
-        for key in ((phase,), (phase, backend, quant)):
-            pools.setdefault(key, []).append((chip, share))
+    for r in rows:
+        for key in ((r["phase"],), (r["phase"], r["backend"], r["quant"])):
+            pools.setdefault(key, []).append((r["chip"], r["measured_tok_s"] / r["spec_tok_s"]))
 
     @cache
     def factor(chip: str, *key: str) -> float:
         others = [share for other, share in pools[key] if other != chip and not math.isnan(share)]
         return statistics.median(others) if others else math.nan
 
-    flat = [factor(chip, phase) for chip, phase, *_ in rows]
-    groups = [factor(*row[:4]) for row in rows]
-    spec, unscored = frame["spec_tok_s"], frame["phase"] == "mixed"
-    found = frame.assign(naive=spec, flat=spec * flat, groups=spec * pd.Series(groups, frame.index).fillna(pd.Series(flat, frame.index)))
-    found.loc[unscored, ["flat", "groups"]] = math.nan
-    return found
+    def beside(r: dict) -> dict:
+        spec, flat, group = r["spec_tok_s"], factor(r["chip"], r["phase"]), factor(r["chip"], r["phase"], r["backend"], r["quant"])
+        naive = {"naive": spec, "flat": spec * flat, "groups": spec * (flat if math.isnan(group) else group)}
+        return {**r, **naive, **({"flat": math.nan, "groups": math.nan} if r["phase"] == "mixed" else {})}
+
+    return [beside(r) for r in rows]
 
 
-def summary(frame: pd.DataFrame) -> dict[str, float]:
+def summary(rows: list[dict]) -> dict[str, float]:
     """Rows, chips, the largest chip's share of the rows, median and p90 error, bias, coverage with its 95 % interval, the baselines' median errors [1]."""
-    error, inside, plain = frame["error"].to_numpy(), frame["inside"].to_numpy(), (frame["phase"] != "mixed").to_numpy()
-    measured, of_chip = frame["measured_tok_s"].to_numpy()[plain], Counter(frame["chip"])
+    error, inside, of_chip = [r["error"] for r in rows], sum(r["inside"] for r in rows), Counter(r["chip"] for r in rows)
+    plain = [r for r in rows if r["phase"] != "mixed"]
     return {
-        "rows": len(frame),
+        "rows": len(rows),
         "chips": len(of_chip),
-        "one_chip": max(of_chip.values()) / len(frame),
-        "median": float(np.median(error)),
+        "one_chip": max(of_chip.values()) / len(rows),
+        "median": statistics.median(error),
         "p90": float(np.quantile(error, 0.9)),
-        "bias": 1 / float(np.median(frame["ratio"].to_numpy())) - 1,
-        "coverage": float(inside.mean()),
-        **dict(zip(("coverage_low", "coverage_high"), noise.share_interval(int(inside.sum()), len(frame)))),
-        **{name: _median(np.abs(frame[name].to_numpy()[plain] / measured - 1)) for name in BASELINES},
+        "bias": 1 / statistics.median(r["ratio"] for r in rows) - 1,
+        "coverage": inside / len(rows),
+        **dict(zip(("coverage_low", "coverage_high"), noise.share_interval(inside, len(rows)))),
+        **{name: _median([abs(r[name] / r["measured_tok_s"] - 1) for r in plain]) for name in BASELINES},
     }
 
 
-def _median(values: np.ndarray) -> float:
+def _median(values: list[float]) -> float:
     """Median of what is known; NaN where nothing is."""
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if len(known) else math.nan
+    known = [x for x in values if not math.isnan(x)]
+    return statistics.median(known) if known else math.nan
 
 
 @cache
-def by_class() -> pd.DataFrame:
+def by_class() -> list[dict]:
     """The score by phase and kind, and by backend, format, architecture and depth within a phase."""
-    frame = scored()[["phase", "chip", "kind", *OTHERS, "measured_tok_s", "ratio", "error", "inside", *BASELINES]]
     found = []
 
-    def add(what: str, name: str, part: pd.DataFrame) -> None:
-        if len(part):
+    def add(what: str, name: str, part: list[dict]) -> None:
+        if part:
             found.append({"by": what, "class": name, **summary(part)})
 
     for phase in ("decode", "prefill"):
-        rows = frame[frame["phase"] == phase]
+        rows = of_phase(phase)
         add("phase", phase, rows)
         for kind in ("dense", "MoE"):
-            add("kind", f"{phase}, {kind}", rows[rows["kind"] == kind])
+            add("kind", f"{phase}, {kind}", [r for r in rows if r["kind"] == kind])
         for what in ("backend", "quant", "arch", "depth"):
-            sizes = rows[what].value_counts()
-            for name in sizes[sizes >= LEAST_ROWS].index:
-                add(what, f"{phase}, {name}", rows[rows[what] == name])
-            small = rows[what].isin(sizes[sizes < LEAST_ROWS].index)
-            add(what, f"{phase}, {OTHERS[what]}", rows[small])
-    return pd.DataFrame(found)
+            sizes = Counter(r[what] for r in rows).most_common()
+            for name, size in sizes:
+                if size >= LEAST_ROWS:
+                    add(what, f"{phase}, {name}", [r for r in rows if r[what] == name])
+            small = {name for name, size in sizes if size < LEAST_ROWS}
+            add(what, f"{phase}, {OTHERS[what]}", [r for r in rows if r[what] in small])
+    return found
+
+
+def of_phase(*phases: str) -> list[dict]:
+    """The scored rows of some phases."""
+    return [r for r in scored() if r["phase"] in phases]
 
 
 @cache
 def headline() -> dict[str, dict[str, float]]:
     """The figures the predictor is judged by."""
-    frame = scored()
-    decode, prefill = frame[frame["phase"] == "decode"], frame[frame["phase"] == "prefill"]
+    decode = of_phase("decode")
     return {
-        "all": summary(frame[frame["phase"] != "mixed"]),
-        "decode_dense": summary(decode[decode["kind"] == "dense"]),
-        "decode_moe": summary(decode[decode["kind"] == "MoE"]),
-        "prefill": summary(prefill),
-        "mixed": summary(frame[frame["phase"] == "mixed"]),
+        "all": summary(of_phase("decode", "prefill")),
+        "decode_dense": summary([r for r in decode if r["kind"] == "dense"]),
+        "decode_moe": summary([r for r in decode if r["kind"] == "MoE"]),
+        "prefill": summary(of_phase("prefill")),
+        "mixed": summary(of_phase("mixed")),
     }
 
 
 def by_chip() -> dict[str, float]:
     """Median over chips of each one's median error, by phase [1]: a chip with seventy rows counts once."""
-    frame = scored()
-    return {phase: frame[frame["phase"] == phase].groupby("chip")["error"].median().median() for phase in ("decode", "prefill")}
+    found = {}
+    for phase in ("decode", "prefill"):
+        chips: dict[str, list[float]] = {}
+        for r in of_phase(phase):
+            chips.setdefault(r["chip"], []).append(r["error"])
+        found[phase] = statistics.median(map(statistics.median, chips.values()))
+    return found
 
 
 def widths() -> dict[str, float]:
     """Upper over lower end of the intervals by phase, as medians over rows [1]."""
-    frame = scored()
-    return {phase: float(np.median((part["high80_tok_s"] / part["low80_tok_s"]).to_numpy())) for phase, part in frame.groupby("phase") if phase != "mixed"}
+    return {phase: statistics.median(r["high80_tok_s"] / r["low80_tok_s"] for r in of_phase(phase)) for phase in ("decode", "prefill")}
 
 
 def noise_floor() -> dict[str, float]:
@@ -168,49 +187,46 @@ def noise_floor() -> dict[str, float]:
 
     Pairs agree in chip, backend, model, format, test and flash attention, not in machine or build.
     """
-    frame = scored()
-    same: dict[tuple, list[float]] = {}
-    for *key, rate in zip(*(frame[c] for c in ("phase", "chip", "backend", "model", "quant", "test", "flash_attn", "measured_tok_s"))):
-        same.setdefault(tuple(key), []).append(rate)
-    apart: dict[str, list[float]] = {"decode": [], "prefill": [], "mixed": []}
-    for (phase, *_), rates in same.items():
-        apart[phase] += [max(a / b, b / a) - 1 for i, a in enumerate(rates) for b in rates[i + 1 :]]
-    del apart["mixed"]
+    apart: dict[str, list[float]] = {}
+    for phase in ("decode", "prefill"):
+        same: dict[tuple, list[float]] = {}
+        for r in of_phase(phase):
+            same.setdefault(tuple(r[c] for c in ("chip", "backend", "model", "quant", "test", "flash_attn")), []).append(r["measured_tok_s"])
+        apart[phase] = [max(a / b, b / a) - 1 for rates in same.values() for i, a in enumerate(rates) for b in rates[i + 1 :]]
     sigmas = [float(r["tok_s_sigma"]) / float(r["tok_s"]) for r in corpus.measurements() if r["tok_s_sigma"]]
-    return {**{phase: pd.Series(a).median() for phase, a in apart.items()}, "pairs": sum(map(len, apart.values())), "with_sigma": len(sigmas), "sigma": pd.Series(sigmas).median()}
+    return {**{phase: statistics.median(a) for phase, a in apart.items()}, "pairs": sum(map(len, apart.values())), "with_sigma": len(sigmas), "sigma": statistics.median(sigmas)}
 
 
 @cache
-def worst(count: int = 12) -> pd.DataFrame:
+def worst(count: int = 12) -> list[dict]:
     """The rows furthest from their prediction, one a machine, with the likeliest cause and what the poster said."""
-    frame = scored()
-    far = frame.assign(far=frame["ratio"].map(lambda r: abs(math.log(r)))).sort_values("far", ascending=False)
-    far = far.drop_duplicates(["machine"]).head(count).copy()
-    far["cause"] = [likely(frame, row) for row in far.to_dict("records")]
-    return far.reset_index(drop=True)
+    machines: dict[str, dict] = {}
+    for row in sorted(scored(), key=lambda r: -abs(math.log(r["ratio"]))):
+        machines.setdefault(row["machine"], row)
+    return [{**row, "cause": likely(scored(), row)} for row in list(machines.values())[:count]]
 
 
-def likely(frame: pd.DataFrame, row: dict) -> str:
+def likely(rows: list[dict], row: dict) -> str:
     """The first cause the diagnosis names for a slow row; for a fast one, what that would mean."""
     if row["measured_tok_s"] > row["high80_tok_s"]:
-        same = frame[(frame["machine"] == row["machine"]) & (frame["phase"] == "decode") & (frame["kind"] == "dense")]
-        above = (same["measured_tok_s"] > same["spec_tok_s"]).any()
+        above = any(r["measured_tok_s"] > r["spec_tok_s"] for r in rows if (r["machine"], r["phase"], r["kind"]) == (row["machine"], "decode", "dense"))
         return "decodes above its memory roof: another chip than named" if above else "faster than its kind: better kernels than its neighbours'"
-    found = diagnose.causes(symptom(frame, row))
+    found = diagnose.causes(symptom(rows, row))
     return found[0].cause if found else "not explained"
 
 
-def symptom(frame: pd.DataFrame, row: dict) -> diagnose.Symptom:
+def symptom(rows: list[dict], row: dict) -> diagnose.Symptom:
     """What the diagnosis may see of a row: its ratios and how it was run, never what its poster noted."""
-    same = frame[np.logical_and.reduce([frame[k] == row[k] for k in ("machine", "chip", "family", "model", "quant")])]
-    ratio = {p: g["ratio"].median() for p, g in same.groupby("phase")}
-    ratio[row["phase"]] = row["ratio"]
+    ratios: dict[str, list[float]] = {}
+    for r in rows:
+        if all(r[k] == row[k] for k in ("machine", "chip", "family", "model", "quant")):
+            ratios.setdefault(r["phase"], []).append(r["ratio"])
+    ratio = {**{phase: statistics.median(found) for phase, found in ratios.items()}, row["phase"]: row["ratio"]}
 
     def count(text: str) -> int | None:
         return int(text) if text.isdigit() else None
 
-    build = None if pd.isna(row["build"]) else int(row["build"])
-    return diagnose.Symptom(ratio.get("decode"), ratio.get("prefill"), f"{row['machine']}, {row['chip']}", row["family"], build,
+    return diagnose.Symptom(ratio.get("decode"), ratio.get("prefill"), f"{row['machine']}, {row['chip']}", row["family"], row["build"],
                             count(row["ngl"]), count(row["threads"]))  # fmt: skip
 
 

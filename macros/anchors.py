@@ -42,8 +42,8 @@ def of_ink(lab: Lab, ink: str) -> list[Anchored]:
 
 def _one(lab: Lab, ink: str, anchor: Anchor, corrections: list[Correction]) -> Anchored | None:
     p, base = lab.prediction(ink, anchor.prediction), lab.prediction(ink, anchor.instead_of)
-    rate, run = compare.measure(lab, lab.runs_on(ink), p.of)
-    hit = compare.find([lab.get("runs", anchor.run)], p.over) if p.over else None
+    rate, run = compare.measure(lab, compare.newest(lab.runs_on(ink)), p.of)
+    hit = compare.find(compare.newest([lab.get("runs", anchor.run)]), p.over) if p.over else None
     start = compare.rate(hit[1]) if hit else None
     if rate is None or start is None or p.value is None or base.value is None:
         return None

@@ -12,14 +12,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from urllib.parse import unquote, urldefrag
+
+from macros import processes
 
 # Bytes throughout: looking for fixed bytes is forty times as fast as a regular expression over characters.
 # A tag's name, its attributes as they stand, and the words up to the next tag.
 _TAG = re.compile(rb"""<(/?[a-zA-Z][^\s/>]*)([^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*)>([^<]*(?:<(?![a-zA-Z/])[^<]*)*)""")
 _ATTRIBUTE = re.compile(rb"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
+MANY = 32  # pages; fewer are read sooner than processes begin
 LEFTOVERS = ("[[", "]]", "[%", "%]", "[#", "{{", "{%")
 _TELLING = (b"id=", b"href=", b"src=", b"srcset=", b"data=", b"action=", b"<img", b"<svg", b" on", b"\non", b"[[", b"[%", b"{{", b"{%")
 _HANDLER = re.compile(rb"\son(?![a-z]+\s*=)")  # only words
@@ -37,7 +41,7 @@ _URLS = [re.compile(start + rb"""["']?((?:https?:)?//[^"')\s]+)""") for start in
 
 @dataclass
 class Page:
-    """What a page holds that can be wrong."""
+    """What a page holds that can be wrong. Of its links only those that lead to other files of the site, each once."""
 
     ids: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
@@ -63,12 +67,18 @@ def read(data: bytes) -> Page:
     starts = {data.rfind(b"<", 0, at + 1) for word in _TELLING for at in _places(lower, word) if not _HANDLER.match(lower, at)}
     for start in sorted(starts):
         if tag := _TAG.match(data, start):
-            told = {a[0].decode().lower(): html.unescape((a[1] or a[2] or a[3]).decode()) for a in _ATTRIBUTE.findall(tag[2])}
-            _tag(page, tag[1].decode().lower(), told)
+            found = _tag(tag[1], tag[2])
+            page.ids += found.ids
+            page.links += found.links
+            page.problems += found.problems
     if any(left.encode() in data for left in LEFTOVERS) or any(_SUSPECT.match(data, at) for word in _ABSENCES for at in _places(data, word)):
         for _, _, raw in _TAG.findall(data):
             _words(page, raw.decode())
-    page.problems += [f"id: given twice; got {i!r}" for i, times in Counter(page.ids).items() if times > 1]
+    known = Counter(page.ids)
+    page.problems += [f"id: given twice; got {i!r}" for i, times in known.items() if times > 1]
+    links = [link for link in dict.fromkeys(page.links) if not _SCHEME.match(link)]
+    page.problems += [f"link: no such anchor; got {link!r}" for link in links if link[:1] == "#" and link != "#" and unquote(link[1:]) not in known]
+    page.links = [link for link in links if link[:1] != "#"]
     return page
 
 
@@ -101,7 +111,10 @@ def _words(page: Page, raw: str) -> None:
         page.problems.append(f"text: prints no value; got {_short(raw)!r}")
 
 
-def _tag(page: Page, name: str, told: dict[str, str]) -> None:
+@lru_cache(4096)  # every page has the same header, and a table the same link in each row
+def _tag(raw: bytes, attributes: bytes) -> Page:
+    page, name = Page(), raw.decode().lower()
+    told = {a[0].decode().lower(): html.unescape((a[1] or a[2] or a[3]).decode()) for a in _ATTRIBUTE.findall(attributes)}
     if told.get("id"):
         page.ids.append(intern(told["id"]))
     page.links += [intern(told[k]) for k in ("href", "src") if told.get(k)]
@@ -118,29 +131,49 @@ def _tag(page: Page, name: str, told: dict[str, str]) -> None:
             page.problems.append(f"{name}: a script in an attribute; got {key}={value[:40]!r}")
         if ("[" in value or "{" in value) and not key.startswith("data-") and any(left in value for left in ("[[", "[%", "{{", "{%")):
             page.problems.append(f"{name}: {key}: a macro is left over; got {_short(value)!r}")
+    return page
 
 
-def problems(site: Path) -> list[str]:
+def _file(path: str) -> Page:
+    return read(Path(path).read_bytes())
+
+
+def _read(paths: list[str]) -> list[Page]:
+    """Pages off the disk, many of them by as many processes as there are cores."""
+    cores = processes.cores()
+    if len(paths) < MANY or cores < 2:
+        return [_file(path) for path in paths]
+    with processes.pool(cores) as pool:
+        return list(pool.map(_file, paths, chunksize=8))
+
+
+def problems(site: Path, known: dict[str, Page] | None = None) -> list[str]:
     """Every broken link and anchor, id given twice, macro left over, value that is none, request to another host
     and image without words in a built site; one line each.
+
+    Args:
+        known: pages read before, by path; the others are read now
     """
     there = {os.path.join(folder, name) for folder, _, names in os.walk(site) for name in names}
-    pages = {path: read(Path(path).read_bytes()) for path in sorted(there) if path.endswith(".html")}
+    paths = [path for path in sorted(there) if path.endswith(".html")]
+    new = [path for path in paths if path not in (known or {})]
+    read_now = dict(zip(new, _read(new), strict=True)) | (known or {})
+    pages = {path: read_now[path] for path in paths}
     shown = {path: f"{site.name}/{Path(path).relative_to(site).as_posix()}" for path in pages}
-    known = {path: set(page.ids) for path, page in pages.items()}
+    ids = {path: set(page.ids) for path, page in pages.items()}
     found = [f"{shown[path]}: {line}" for path, page in pages.items() for line in page.problems]
     for path, page in pages.items():
         folder = os.path.dirname(path)
-        for link in dict.fromkeys(page.links):
+        for link in page.links:
             address, fragment = urldefrag(link)
-            if _SCHEME.match(link) or (os.path.basename(path) == "404.html" and link.startswith("/")):
+            if os.path.basename(path) == "404.html" and link.startswith("/"):
                 continue
-            target = os.path.normpath(os.path.join(folder, unquote(address.partition("?")[0]))) if address else path
+            target = os.path.normpath(os.path.join(folder, unquote(address.partition("?")[0])))
             index = os.path.join(target, "index.html")
             target = index if index in there else target
             if target not in there and not os.path.isfile(target):
                 found.append(f"{shown[path]}: link: leads nowhere; got {link!r}")
-            elif fragment and target in known and unquote(fragment) not in known[target]:
+            elif fragment and target in ids and unquote(fragment) not in ids[target]:
                 found.append(f"{shown[path]}: link: no such anchor; got {link!r}")
     for path in sorted(path for path in there if path.endswith(".css")):
         found += [f"{site.name}/{Path(path).relative_to(site).as_posix()}: url: loads from another host; got {a}" for a in urls(Path(path).read_bytes())]

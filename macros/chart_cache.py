@@ -8,16 +8,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import pandas as pd
-
-from macros import labdata
+from macros import chart_kit, labdata
 
 FOLDER = Path(".cache/charts")
+ENVIRONMENT = Path(sys.prefix, "inklab") if sys.prefix != sys.base_prefix else FOLDER  # of what the installed packages alone decide
 CODE = ("charts.py", "chart_*.py", "pictures.py")
 
 
@@ -27,14 +27,14 @@ def vega_name() -> str:
 
 
 def vega() -> bytes:
-    """The script that Explore loads."""
+    """The script that Explore loads; it takes two seconds to make, so the set-up does."""
 
     def bundled() -> bytes:
         from macros import charts
 
         return charts.bundle().encode()
 
-    return kept(["vega", version("vl-convert-python")], ".js", bundled)
+    return kept(["vega", version("vl-convert-python"), chart_kit.SCHEMA], ".js", bundled, ENVIRONMENT)
 
 
 def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDER) -> bytes:
@@ -47,11 +47,6 @@ def kept(key: list, suffix: str, make: Callable[[], bytes], folder: Path = FOLDE
     with contextlib.suppress(OSError):  # a full disk, or a folder nobody may write into: it is made again
         labdata.write_bytes(path, data)
     return data
-
-
-def as_key(rows: pd.DataFrame) -> str:
-    """Rows as a key: every digit counts."""
-    return rows.to_json(orient="split", double_precision=15)
 
 
 @cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from html import escape
 from typing import Any, NamedTuple
 
@@ -82,8 +83,13 @@ def drawing(spec: dict, attributes: str, paint: Paint) -> str:
 
 
 def _only(where: str, given: Iterable[str], known: str) -> None:
-    if other := set(given) - set(known.split()):
+    if other := set(given) - _words_of(known):
         raise ValueError(f"chart: {where}: not drawn; got {', '.join(sorted(other))}; known: {known}")
+
+
+@cache
+def _words_of(known: str) -> frozenset[str]:
+    return frozenset(known.split())
 
 
 def _same(where: str, given: object, known: object) -> None:
@@ -93,6 +99,8 @@ def _same(where: str, given: object, known: object) -> None:
 
 def _n(number: float) -> str:
     """A length in as few characters as keep it within 0.05 px."""
+    if not -math.inf < number < math.inf:
+        raise ValueError(f"chart: a mark without a place: not drawn; got {number}")
     text = f"{number:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 

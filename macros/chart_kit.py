@@ -6,13 +6,16 @@ a site has thousands of charts. The tests validate every kind against Vega-Lite'
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from macros.chart_svg import COLOURS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 WIDE, NARROW = 640, 350  # [px]: the column, and a phone of 390 less its margins
@@ -33,7 +36,7 @@ CONFIG = {
 }  # fmt: skip
 
 
-def both(rows: pd.DataFrame, layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zoom: bool = False) -> dict:
+def both(rows: list[dict] | pd.DataFrame, layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zoom: bool = False) -> dict:
     """A chart laid out for the column, with the phone's layout in its usermeta; given a size, for that alone.
 
     Args:
@@ -49,16 +52,20 @@ def spec(layers: list[dict], width: float, height: float, padding: dict) -> dict
     return {"$schema": SCHEMA, "width": width, "height": height, "padding": padding, "autosize": "none", "layer": layers, "config": CONFIG}
 
 
-def records(rows: pd.DataFrame) -> list[dict]:
+def records(rows: list[dict] | pd.DataFrame) -> list[dict]:
     """Rows as JSON has them: what is not known, or is no number, is None."""
-    names = rows.columns.tolist()
-    return [dict(zip(names, map(_plain, row), strict=True)) for row in rows.to_numpy(dtype=object).tolist()]
+    return [{name: _plain(value) for name, value in row.items()} for row in as_rows(rows)]
+
+
+def as_rows(rows: list[dict] | pd.DataFrame) -> list[dict]:
+    """Rows, or those of a data frame; what that does not know is None."""
+    return rows if isinstance(rows, list) else rows.astype(object).where(rows.notna(), None).to_dict("records")
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    return None if isinstance(value, float) and not -np.inf < value < np.inf or value is pd.NA else value
+    return None if isinstance(value, float) and not -math.inf < value < math.inf else value
 
 
 def layer(kind: str, values: list[dict], style: dict, calculate: dict[str, str] | None = None, **channels: Any) -> dict:

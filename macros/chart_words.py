@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache
+from importlib.metadata import version
 
-from macros import fonts
+from macros import chart_cache, fonts
 
 STYLE = re.compile(r"(,?)(?:\.(\d+)(~?)([fg%])|(~?)([gd]))")  # f and % without digits: d3 takes them from the axis
 EXACT = Context(prec=400)  # a double has no more digits
@@ -54,11 +56,15 @@ def number(value: float, style: str) -> str:
 @cache
 def _advances() -> dict[str, float]:
     """How far each character moves the next one, in font sizes."""
-    from fontTools.ttLib import TTFont
 
-    font = TTFont(fonts.package_dir("fontpkg_inter") / "files" / "Inter[opsz,wght].ttf", lazy=True)
-    widths, em = font["hmtx"], font["head"].unitsPerEm
-    return {chr(code): widths[glyph][0] / em for code, glyph in font.getBestCmap().items()}
+    def read() -> bytes:
+        from fontTools.ttLib import TTFont  # slow to load
+
+        font = TTFont(fonts.package_dir("fontpkg_inter") / "files" / "Inter[opsz,wght].ttf", lazy=True)
+        widths, em = font["hmtx"], font["head"].unitsPerEm
+        return json.dumps({chr(code): widths[glyph][0] / em for code, glyph in font.getBestCmap().items()}).encode()
+
+    return json.loads(chart_cache.kept(["advances", version("fontpkg-inter")], ".json", read, chart_cache.ENVIRONMENT))
 
 
 def width(text: str, font_px: float) -> float:

@@ -46,7 +46,8 @@ def candidates(name: str) -> tuple[Chip, ...]:
     if any(re.search(r"-\d+c$", chip.id) for chip in longer):  # Apple, cores not given: the full chip
         cores = [(int(found[1]), chip) for chip in longer if (found := re.fullmatch(rf"{re.escape(slug)}-(\d+)c(-.*)?", chip.id))]
         return tuple(chip for n, chip in cores if n == max(cores, key=lambda c: c[0])[0])
-    return tuple(longer or [chip for chip in table().values() if _begin(name, chip.id)])
+    said = _said(name)
+    return tuple(longer or [chip for chip in table().values() if any(_begin(words, chip.id.split("-")) for words in said)])
 
 
 def find(name: str) -> Chip | None:
@@ -79,11 +80,13 @@ def memory_bytes(name: str) -> float | None:
     return None if math.isinf(most) else most * 2**30
 
 
-def _begin(name: str, id: str) -> bool:
-    """Whether every word of a name, or of what it has in brackets, begins a word of a chip's id."""
-    words = id.split("-")
-    for part in (name, re.sub(r"\(.*", "", name), *re.findall(r"\(([^()]*)\)", name)):
-        said = re.findall(r"[a-z0-9]+", re.sub(r"(\d) gb\b", r"\1gb", part.lower().replace("tesla ", "")))
-        if said and any(c.isdigit() for c in part) and all(any(w == s or (len(s) > 2 and w.startswith(s)) for w in words) for s in said):
-            return True
-    return False
+def _said(name: str) -> list[list[str]]:
+    """The words of a name, of it without its brackets, and of what those hold; only where there is a digit among them."""
+    parts = (name, re.sub(r"\(.*", "", name), *re.findall(r"\(([^()]*)\)", name))
+    words = [re.findall(r"[a-z0-9]+", re.sub(r"(\d) gb\b", r"\1gb", part.lower().replace("tesla ", ""))) for part in parts if any(c.isdigit() for c in part)]
+    return [said for said in words if said]
+
+
+def _begin(said: list[str], words: list[str]) -> bool:
+    """Whether every word that was said begins a word of a chip's id."""
+    return all(any(w == s or (len(s) > 2 and w.startswith(s)) for w in words) for s in said)

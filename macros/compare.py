@@ -55,7 +55,8 @@ def rate(result: Result) -> Measured | None:
         return Measured(p.mean_tok_s, math.nan if p.sigma_tok_s is None else p.sigma_tok_s, p.n)
     if result.samples_ns is None:
         return None
-    rates = [result.n_tokens / (ns / 1e9) for ns in result.samples_ns]
+    n_tokens = result.n_tokens
+    rates = [n_tokens / (ns / 1e9) for ns in result.samples_ns]
     return Measured(statistics.fmean(rates), noise.deviation(rates), len(rates))
 
 
@@ -186,39 +187,43 @@ def weakest(falling: list[Measured]) -> Measured:
     return min((ratio(a, b) for a, b in zip(falling, falling[1:], strict=False)), key=sigmas)
 
 
-def find(runs: list[Run], target: Target) -> tuple[Run, Result] | None:
-    """The newest result among `runs` that is what a prediction is about; None where none is."""
-    hits = [
-        (run, result)
-        for run in runs
-        for result in run.results
-        if same_setting(result, target.experiment, target.test, target.depth, target.model)
-    ]
-    return hits[-1] if hits else None
+Found = dict[tuple[str, str, int, str], tuple[Run, Result]]
 
 
-def measure(lab: Lab, runs: list[Run], target: Target) -> tuple[Measured | None, Run | None]:
+def newest(runs: list[Run]) -> Found:
+    """The newest result among some runs, oldest first, of each experiment, test, depth and model."""
+    return {(r.experiment, r.test, r.depth, r.model): (run, r) for run in runs for r in run.results}
+
+
+def find(found: Found, target: Target) -> tuple[Run, Result] | None:
+    """The newest result that is what a prediction is about; None where none is."""
+    return found.get((target.experiment, target.test, target.depth, target.model))
+
+
+def measure(lab: Lab, found: Found, target: Target) -> tuple[Measured | None, Run | None]:
     """What a target came to (rate in tok/s, or a file's size in B), and the run that says so."""
     if target.test == "file_size":
         return Measured(lab.models[target.model].file_bytes(), 0.0, 1), None
-    hit = find(runs, target)
+    hit = find(found, target)
     return (rate(hit[1]), hit[0]) if hit else (None, None)
 
 
-def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score:
-    """One prediction of an ink scored on the runs made on it (or on `runs`).
+def score(lab: Lab, ink: str, name: str) -> Score:
+    """One prediction of an ink scored on the runs made on it.
 
     Raises:
         LabError: no such ink or prediction.
     """
-    p = lab.prediction(ink, name)
-    runs = lab.runs_on(ink) if runs is None else runs
-    m, run = measure(lab, runs, p.of)
+    return _score(lab, ink, lab.prediction(ink, name), newest(lab.runs_on(ink)))
+
+
+def _score(lab: Lab, ink: str, p: Prediction, found: Found) -> Score:
+    m, run = measure(lab, found, p.of)
     if p.over and m:
-        base, _ = measure(lab, runs, p.over)
+        base, _ = measure(lab, found, p.over)
         m = ratio(m, base) if base else None
     if p.slower and m:
-        rest = [measure(lab, runs, t)[0] for t in p.slower]
+        rest = [measure(lab, found, t)[0] for t in p.slower]
         m = weakest([m, *rest]) if all(rest) else None  # type: ignore[list-item]
     if m and p.of.test == "file_size":
         unit = units.to_si(1.0, p.unit)
@@ -227,8 +232,10 @@ def score(lab: Lab, ink: str, name: str, runs: list[Run] | None = None) -> Score
 
 
 def scores(lab: Lab, ink: str, runs: list[Run] | None = None) -> list[Score]:
-    """Every prediction of an ink, scored, in the order it was written."""
-    return [score(lab, ink, p.id, runs) for p in lab.get("inks", ink).predictions]
+    """Every prediction of an ink, scored on the runs made on it (or on `runs`), in the order it was written."""
+    document = lab.get("inks", ink)
+    found = newest(lab.runs_on(ink) if runs is None else runs)
+    return [_score(lab, ink, p, found) for p in document.predictions]
 
 
 def tally(all_scores: list[Score]) -> dict[str, int]:
@@ -261,13 +268,13 @@ def share(fraction: float) -> str:
     return f"{100 * fraction:.0f}\u202f%"
 
 
-def conditions(result: Result) -> list[str]:
-    """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm."""
+def conditions(result: Result, measured: Measured | None = None) -> list[str]:
+    """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm. `measured` is its `rate`, where that is at hand."""
     words = []
     if result.load_before is not None and result.load_before > BUSY_LOAD:
         words.append(f"busy machine: {share(result.load_before)} of the cores in use before the test")
     words += surroundings(result)
-    measured = rate(result)
+    measured = measured or rate(result)
     if measured and measured.relative_sigma > NOISY_SIGMA:
         words.append(f"noisy: σ is {share(measured.relative_sigma)} of the mean")
     times = result.samples_ns or []

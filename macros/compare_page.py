@@ -10,7 +10,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-import pandas as pd
 from markupsafe import Markup
 
 from macros import compare, evidence, page_script, side_by_side, tables, values
@@ -42,7 +41,7 @@ class View:
     """The lines of a lab and what the page shows of them."""
 
     def __init__(self, book: Book) -> None:
-        self.book, self.lines = book, side_by_side.lines(book.lab)
+        self.book, self.lines = book, side_by_side.lines(book.lab, book.lines)
         self.pair = side_by_side.default_pair(self.lines)
 
     def table(self, id: str, caption: str) -> str:
@@ -51,8 +50,8 @@ class View:
         columns = [Column("machine", "Machine"), Column("model", "Model"), Column("test", "Test"), Column("rate", "tok/s", "right", "measured"),
                    Column("share", "Of the roof", "right"), Column("ratio", "Measured ÷ predicted", "right")]  # fmt: skip
         html = tables.html_table(columns, body)
-        frame = pd.DataFrame([_flat(x) for x in self.lines])
-        figure = tables.table_figure(id, self.book.number("table"), html, caption, evidence.publish(self.book, id, frame))
+        flat = [_flat(x) for x in self.lines]
+        figure = tables.table_figure(id, self.book.number("table"), html, caption, evidence.publish(self.book, id, flat))
         spare = tables.html_table(columns, [self._row(None)])
         row = spare[spare.index("<tbody>") + len("<tbody>") : spare.index("</tbody>")]
         count = f"Rows 1–{len(body)} of {len(self.lines)}" if self.lines else "Nothing has been measured yet."

@@ -16,11 +16,13 @@ import zipfile
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import BinaryIO
 
 from markupsafe import Markup, escape
 
-from macros import export, labdata, tables
+from macros import export, labdata, table_texts, tables
 from macros.export import Table
+from macros.labdata import Lab
 from macros.narrative import Book
 from macros.tables import Column
 from macros.values import number
@@ -28,6 +30,7 @@ from macros.values import number
 FOLDER = "data/lab"  # below the site's root; a published address stays
 LICENCE = labdata.ROOT / "LICENSE.txt"
 LARGEST_ROW = 100_000_000  # of JSON [B]
+DEFLATE = 3  # zlib's level: half the time of its own choice, 6, for a twentieth more bytes
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
 
@@ -62,46 +65,91 @@ def table_list(book: Book, found: list[Listed], derived: bool) -> str:
     return tables.html_table(columns, cells)
 
 
-def package(found: list[Table], folder: Path, name: str, description: str, homepage: str) -> str:
-    """The Data Package: each table's columns with type and meaning, its key, its parent, size and hash.
+class _Growing:
+    """A table's CSV and JSON while they are written, with their hashes; `bytes` is the CSV's size."""
 
-    Args:
-        folder: where the tables are, as CSV
-    """
+    def __init__(self, table: Table, folder: Path) -> None:
+        self.names, self.rows, self.bytes, self.hash, self.hash_json = [c.name for c in table.columns], 0, 0, hashlib.sha256(), hashlib.sha256()
+        self._csv, self._json = (folder / f"{table.name}.csv").open("wb"), (folder / f"{table.name}.json").open("wb")
+        self._put(table_texts.header(self.names), "[")
+
+    def take(self, table: Table) -> None:
+        """Write the table's cells and take them away."""
+        if table.cells:
+            as_csv, as_json = table_texts.texts(self.names, table.cells)
+            self._put(as_csv, f"{',' if self.rows else ''}\n{as_json}")
+            self.rows += len(table.cells)
+            table.cells.clear()
+
+    def end(self) -> None:
+        """Close both."""
+        self._put("", "\n]\n" if self.rows else "\n\n]\n")
+        self.bytes = self._csv.tell()
+        self._csv.close()
+        self._json.close()
+
+    def _put(self, as_csv: str, as_json: str) -> None:
+        for words, file, digest in ((as_csv, self._csv, self.hash), (as_json, self._json, self.hash_json)):
+            data = words.encode()
+            file.write(data)
+            digest.update(data)
+
+
+def _grown(lab: Lab, folder: Path, root: Path) -> dict[str, tuple[Table, _Growing]]:
+    """Every table's CSV and JSON, written while the tables are filled: a large lab's are hundreds of MB."""
+    growing: dict[str, tuple[Table, _Growing]] = {}
+
+    def take(found: list[Table]) -> None:
+        for table in found:
+            if table.name not in growing:
+                growing[table.name] = table, _Growing(table, folder)
+            growing[table.name][1].take(table)
+
+    found = export.tables(lab, root, take)
+    take(found)
+    for _, files in growing.values():
+        files.end()
+    return {table.name: growing[table.name] for table in found}
+
+
+def _package(found: dict[str, tuple[Table, _Growing]], name: str, description: str, homepage: str) -> str:
+    """The Data Package: each table's columns with type and meaning, its key, its parent, size and hash."""
     resources = []
-    for table in found:
-        path = folder / f"{table.name}.csv"
+    for table, files in found.values():
         schema = {
             "fields": [{"name": c.name, "type": c.type, "description": c.about} for c in table.columns],
             "primaryKey": list(table.key),
             "missingValues": [""],
         }
-        parent = next((t for t in found if t.name == table.parent), None)
-        if parent:
+        if table.parent:
+            parent = found[table.parent][0]
             schema["foreignKeys"] = [{"fields": list(parent.key), "reference": {"resource": parent.name, "fields": list(parent.key)}}]
         resources.append({
             "name": table.name, "description": table.about, "path": f"{table.name}.csv", "format": "csv", "mediatype": "text/csv", "encoding": "utf-8",
-            "bytes": path.stat().st_size, "hash": f"sha256:{_sha256(path)}", "derived": table.derived,
+            "bytes": files.bytes, "hash": f"sha256:{files.hash.hexdigest()}", "derived": table.derived,
             "also": [f"{table.name}.json", f"{table.name}.parquet"], "schema": schema,
         })  # fmt: skip
     told = {"$schema": PROFILE, "name": name, "description": description, "licenses": [{"name": "MIT", "path": "LICENSE.txt", "title": "MIT License"}]}
     return json.dumps(told | ({"homepage": homepage} if homepage else {}) | {"resources": resources}, ensure_ascii=False, indent=1) + "\n"
 
 
-def archive(root: Path = labdata.ROOT) -> bytes:
+def archive(out: BinaryIO, root: Path = labdata.ROOT) -> None:
     """labdata/ as it lies on disk, but for ink that is still open, as a zip that is the same for the same files."""
-    out = io.BytesIO()
+    names = []
+    for folder, below, files in os.walk(root):
+        below[:] = [name for name in below if not name.startswith(".")]
+        names += [os.path.relpath(os.path.join(folder, name), root) for name in files if not name.startswith(".") and not name.endswith(".open.yml")]
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
-        for path in sorted(root.rglob("*")):
-            hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
-            if path.is_file() and not path.is_symlink() and not hidden and not path.name.endswith(".open.yml"):
-                entry = zipfile.ZipInfo(f"labdata/{path.relative_to(root).as_posix()}", (1980, 1, 1, 0, 0, 0))
+        for name in sorted(names, key=lambda name: name.split(os.sep)):
+            path = os.path.join(root, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                entry = zipfile.ZipInfo(f"labdata/{name}", (1980, 1, 1, 0, 0, 0))
                 entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
-                packed.writestr(entry, path.read_bytes())
-    return out.getvalue()
+                with open(path, "rb") as file:
+                    packed.writestr(entry, file.read(), compresslevel=DEFLATE)
 
 
-def write(found: list[Table], folder: Path, description: str, homepage: str, root: Path = labdata.ROOT, cache: Path = Path(".cache/data")) -> list[Listed]:
+def write(lab: Lab, folder: Path, description: str, homepage: str, root: Path = labdata.ROOT, cache: Path = Path(".cache/data")) -> list[Listed]:
     """Every file of `FOLDER`; what the tables are.
 
     Args:
@@ -109,35 +157,34 @@ def write(found: list[Table], folder: Path, description: str, homepage: str, roo
         cache: Parquet files by content, so that an unchanged table is not written anew
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for table in found:  # straight into the files: a large lab's are hundreds of MB
-        for word, put in (("csv", export.write_csv), ("json", export.write_json)):
-            with (folder / f"{table.name}.{word}").open("w", encoding="utf-8", newline="") as out:
-                put(table, out)
-    texts = {"datapackage.json": package(found, folder, "inklab", description, homepage).encode(), "LICENSE.txt": LICENCE.read_bytes(), "labdata.zip": archive(root)}
+    found = _grown(lab, folder, root)
+    texts = {"datapackage.json": _package(found, "inklab", description, homepage).encode(), "LICENSE.txt": LICENCE.read_bytes()}
     for schema in sorted(root.glob("schema/*.json")):
         texts[schema.name] = schema.read_bytes()
     for name, data in texts.items():
         (folder / name).write_bytes(data)
-    kept = {table.name: cache / f"{_parquet_key(table, folder / f'{table.name}.json')}.parquet" for table in found}
+    packed = io.BytesIO()  # 30 MB for a thousand machines; a zip goes back to each file's head, which on disk takes longer
+    archive(packed, root)
+    (folder / "labdata.zip").write_bytes(packed.getbuffer())
+    kept = {name: cache / f"{_parquet_key(table, files.hash_json.hexdigest())}.parquet" for name, (table, files) in found.items()}
     new = {name for name, path in kept.items() if not path.is_file()}
-    _write_parquet([(t, folder / f"{t.name}.json", folder / f"{t.name}.parquet") for t in found if t.name in new])
+    _write_parquet([(t, folder / f"{name}.json", folder / f"{name}.parquet") for name, (t, _) in found.items() if name in new])
     for name, path in kept.items():
         if name not in new:
             shutil.copyfile(path, folder / f"{name}.parquet")
             continue
         with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
             labdata.write_bytes(path, (folder / f"{name}.parquet").read_bytes())
-    return listed(found)
+    return [Listed(table.name, table.about, table.derived, files.rows) for table, files in found.values()]
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _parquet_key(table: Table, rows: str) -> str:
+    """All that decides a Parquet file's bytes.
 
-
-def _parquet_key(table: Table, rows: Path) -> str:
-    """All that decides a Parquet file's bytes."""
-    told = [[(c.name, c.sql, c.about) for c in table.columns], table.about, _sha256(rows), version("duckdb")]
+    Args:
+        rows: SHA-256 of the table as JSON
+    """
+    told = [[(c.name, c.sql, c.about) for c in table.columns], table.about, rows, version("duckdb")]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

@@ -5,25 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from macros import chart_svg, charts, guard, tables
+from macros import chart_kit, chart_svg, charts, guard, tables
 from macros.narrative import Book
 from macros.tables import Column
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def publish(book: Book, id: str, found: pd.DataFrame | list[dict]) -> str:
+    Rows = list[dict] | pd.DataFrame
+
+
+def publish(book: Book, id: str, found: Rows) -> str:
     """Keep a CSV for the build to write, and link to it: a row each, what is not known empty.
 
     No cell of words begins as a spreadsheet's formula does.
     """
-    whole = isinstance(found, pd.DataFrame)
-    columns, cells = (list(found), found.itertuples(index=False)) if whole else (list(found[0] if found else ()), (row.values() for row in found))
+    rows = chart_kit.as_rows(found)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([None if cell is pd.NA or cell != cell else guard.not_a_formula(cell) for cell in row] for row in cells)
+    writer.writerow(found if rows is not found else found[0] if found else ())
+    writer.writerows([guard.not_a_formula(cell) if isinstance(cell, str) else None if cell != cell else cell for cell in row.values()] for row in rows)
     return _keep(book, f"{id}.csv", text.getvalue())
 
 
@@ -35,18 +38,18 @@ def _keep(book: Book, name: str, text: str) -> str:
     return book.link(address)
 
 
-def table(book: Book, id: str, columns: list[Column], cells: list[dict], found: pd.DataFrame | list[dict], caption: str) -> str:
+def table(book: Book, id: str, columns: list[Column], cells: list[dict], found: Rows, caption: str) -> str:
     """A numbered table with its rows as CSV."""
     html = tables.html_table(columns, cells)
     return tables.table_figure(id, book.number("table"), html, caption, publish(book, id, found))
 
 
-def figure(book: Book, id: str, kind: str, frame: pd.DataFrame, caption: str, label: str) -> str:
+def figure(book: Book, id: str, kind: str, found: Rows, caption: str, label: str) -> str:
     """A numbered chart with its rows as CSV and its spec; `kind` is a function of `macros.charts`, `label` what it shows."""
-    drawn = getattr(charts, kind)(frame)
+    drawn = getattr(charts, kind)(found)
     published = charts.published(drawn, label)
     spec = _keep(book, f"{id}.vl.json", published)
     # The same as a script in the page's colours: opened from a folder, a page may not fetch.
     name = spec.rpartition("/")[2].removesuffix(".vl.json")
     _keep(book, f"{id}.vl.js", f"(window.inklabCharts??={{}})[{json.dumps(name)}]={chart_svg.in_variables(published)};")
-    return tables.figure(id, book.number("figure"), charts.to_svg(drawn, label), caption, publish(book, id, frame), spec)
+    return tables.figure(id, book.number("figure"), charts.to_svg(drawn, label), caption, publish(book, id, found), spec)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 
-import pandas as pd
 from markupsafe import Markup, escape
 
 from macros import anchors, compare, labdata, notes, rows, seals
@@ -41,8 +40,8 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
         shown: str | Markup = _cell(book.measured_of(s)) if m else NOT_MEASURED
         cells.append(
             {
-                "quantity": Markup("{}{}").format(p.quantity, _beside(book, s.ink, p.id)),
-                "inked": Markup("{}{}").format("≤ " if p.kind == "ceiling" else "", _cell(inked)),
+                "quantity": escape(p.quantity) + _beside(book, s.ink, p.id),
+                "inked": Markup(f"{'≤ ' if p.kind == 'ceiling' else ''}{inked}"),
                 "measured": shown,
                 "gap": gap_text(s),
                 "verdict": _verdict(s),
@@ -61,7 +60,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
 def _verdict(s: Score) -> Markup:
     """A verdict, and below it that noise hides the difference."""
     said = remark(s)
-    return verdict_html(s.verdict) + (Markup(' <span class="note long">{}</span>').format(said) if said else Markup(""))
+    return Markup(f'{verdict_html(s.verdict)} <span class="note long">{escape(said)}</span>') if said else verdict_html(s.verdict)
 
 
 def _beside(book: Book, ink: str, name: str) -> Markup:
@@ -113,11 +112,18 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
     return table(book, id, columns, cells, rows.ink(scores), caption)
 
 
-def results_table(book: Book, runs: list[Run], id: str, caption: str, found: list[dict] | None = None) -> str:
-    """Raw measurements with sigma, one row a test, conditions beside them; `found` are their `rows.results`, where they are at hand."""
-    found, cells, name = found or rows.results(book.lab, runs), [], {m: card.name for m, card in book.lab.models.items()}
-    run_links = {run.id: Markup('<a href="{}">{}</a>').format(book.link(f"machines/{run.machine}/#run-{run.id}"), run.id) for run in runs}
-    for row in found:
+def results_table(book: Book, runs: list[Run], id: str, caption: str, found: list[dict] | None = None, shown: list[dict] | None = None) -> str:
+    """Raw measurements with sigma, one row a test, conditions beside them.
+
+    Args:
+        found: their `rows.results`, where they are at hand: what the CSV holds
+        shown: those of them that the table shows; None: all
+    """
+    found, cells = found or rows.results(book.lab, runs), []
+    shown = found if shown is None else shown
+    name = {model: book.lab.models[model].name for model in {row["model"] for row in shown}}
+    run_links = {run.id: Markup(f'<a href="{escape(book.link(f"machines/{run.machine}/#run-{run.id}"))}">{escape(run.id)}</a>') for run in runs}
+    for row in shown:
         measured = row["mean_tok_s"] > 0  # NaN where the test failed
         decimals = sigma_decimals(row["mean_tok_s"], row["sigma_tok_s"]) if measured else 0
         cells.append(
@@ -179,7 +185,7 @@ def depth_figure(book: Book, run: Run, test: str, model: str, id: str, caption: 
     """Rate against depth: measured with sigma, the anchored prediction as a line, the roof."""
     found = rows.sweep(book.lab, run, test, model, anchor)
     kind = "decode_depth" if test.startswith("tg") else "prefill_depth"
-    return figure(book, id, kind, pd.DataFrame(found), caption, depth_label(found, test))
+    return figure(book, id, kind, found, caption, depth_label(found, test))
 
 
 def depth_label(found: list[dict], test: str) -> str:
@@ -195,7 +201,7 @@ def depth_label(found: list[dict], test: str) -> str:
 def bandwidth_figure(book: Book, entries: list[tuple[str, Run, Result]], id: str, caption: str) -> str:
     """Bandwidth each backend or format really pulled, against the roof."""
     found = rows.bandwidth(book.lab, entries)
-    return figure(book, id, "backend_bars", pd.DataFrame(found), caption, bandwidth_label(found))
+    return figure(book, id, "backend_bars", found, caption, bandwidth_label(found))
 
 
 def bandwidth_label(found: list[dict]) -> str:
@@ -207,11 +213,11 @@ def bandwidth_label(found: list[dict]) -> str:
 
 def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
     """Measured over predicted for every scored number of an ink."""
-    frame = pd.DataFrame(rows.ink([s for s in scores if s.gap is not None]))
+    found = rows.ink([s for s in scores if s.gap is not None])
     label = "Measured over predicted. " + "; ".join(
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
-    return figure(book, id, "predicted_measured", frame, caption, label)
+    return figure(book, id, "predicted_measured", found, caption, label)
 
 
 def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
@@ -261,28 +267,28 @@ def trials_table(book: Book, name: str, id: str, caption: str) -> str:
     """Faults done on purpose: what, how often, and what was lost."""
     document = book.lab.get("trials", name)
     keys = ("fault", "command", "times", "hit", "lost", "half", "went_on", "outcome")
-    frame = pd.DataFrame([{k: getattr(t, k) for k in keys} for t in document.trials])
-    cells = [{k: number(v, 0) if isinstance(v, int) else v for k, v in row.items()} for row in frame.to_dict("records")]
+    found = [{k: getattr(t, k) for k in keys} for t in document.trials]
+    cells = [{k: number(v, 0) if isinstance(v, int) else v for k, v in row.items()} for row in found]
     for cell, trial in zip(cells, document.trials, strict=True):
         if trial.planned:  # broken off: what is left to do is said
             cell["times"] += f" of {number(trial.planned, 0)}"
     columns = [Column("fault", "What was done"), Column("command", "To"), Column("times", "Times", "right"), Column("hit", "In time", "right"),
                Column("lost", "Lost", "right"), Column("half", "Half-written", "right"), Column("went_on", "Went on", "right"), Column("outcome", "Outcome")]  # fmt: skip
-    return table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, found, caption)
 
 
 def waits_table(book: Book, document: Latency, id: str, caption: str) -> str:
     """Time to first token by length of the prompt."""
-    frame = rows.waits(document)
-    cells = [{"n": number(r.n_prompt, 0), "wait": Value(r.mean_s, "s", "measured", sigma=r.sigma_s).text,
-              "rate": number(r.rate_tok_s, decimals_for(r.rate_tok_s)), "reps": str(r.n)} for r in frame.itertuples()]  # fmt: skip
+    found = rows.waits(document)
+    cells = [{"n": number(r["n_prompt"], 0), "wait": Value(r["mean_s"], "s", "measured", sigma=r["sigma_s"]).text,
+              "rate": number(r["rate_tok_s"], decimals_for(r["rate_tok_s"])), "reps": str(r["n"])} for r in found]  # fmt: skip
     columns = [Column("n", "Prompt [tokens]", "right"), Column("wait", "Time to first token", "right"),
                Column("rate", "Prompt tokens ÷ wait [tok/s]", "right"), Column("reps", "n", "right")]  # fmt: skip
-    return table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, found, caption)
 
 
-def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
-    """The seal: inked when, measured when, unaltered, and the score in words.
+def seal(book: Book, ink: str, runs: list[Run] | None = None, scores: list[Score] | None = None) -> Markup:
+    """The seal: inked when, measured when, unaltered, and the score in words; of all runs on the ink and its scores, where none are given.
 
     Ink or a run with a changed byte does not load (`macros.labdata`), so a page that shows this block has checked it.
     """
@@ -300,7 +306,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None) -> Markup:
         "unaltered" + (f", sealed later ({later.at:%-d %B %Y})" if later else " since"),
         *([f"{gone} run{'s' if gone > 1 else ''} withdrawn"] if gone else []),
         *([f"ink withdrawn {_hour(taken.at)}: {taken.because}"] if taken else []),
-        *([tally_words(compare.scores(lab, ink, runs))] if runs else []),
+        *([tally_words(compare.scores(lab, ink, runs) if scores is None else scores)] if runs else []),
     ]
     note = notes.facts(Markup("The seal of ink {}").format(ink), (
         ("Written", document.written_note or ""), ("Sealed later", f"{later.because}." if later else ""),

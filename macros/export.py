@@ -7,25 +7,25 @@ Nothing is left out but ink that is still open, so the documents can be put toge
 
 from __future__ import annotations
 
-import csv
 import datetime
-import json
 import math
+import operator
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from pydantic import AwareDatetime, BaseModel
 
-from macros import cards, compare, guard, hardware, inks, labdata, latency, records, rows, seals, seen
+from macros import cards, compare, hardware, inks, labdata, latency, records, rows, seals, seen
 from macros.fields import Source
 from macros.labdata import Lab
 
 SCALARS = {bool: ("boolean", "BOOLEAN"), int: ("integer", "BIGINT"), float: ("number", "DOUBLE"), str: ("string", "VARCHAR"),
            AwareDatetime: ("datetime", "TIMESTAMPTZ"), datetime.datetime: ("datetime", "TIMESTAMPTZ"), datetime.date: ("date", "DATE")}  # fmt: skip
+AT_A_TIME = 500  # documents whose rows are held, some 15,000
 DOCUMENT = "Its file below labdata/, without .yml; of chips and gguf_files, the entry's id in place of the file's"
 
 
@@ -138,11 +138,12 @@ def layout(kind: type[BaseModel], path: tuple[str, ...] = (), prefix: str = "", 
     return columns, children
 
 
-def _at(part: BaseModel, path: tuple[str, ...]) -> Any:
-    """What lies at a path; None where a part on the way is not given."""
-    for name in path:
-        part = getattr(part, name, None) if part is not None else None
-    return part
+def _getter(path: tuple[str, ...]) -> Callable[[Any], Any]:
+    """What finds the value at a path; None where a part on the way is not given."""
+    if len(path) == 1:
+        return operator.attrgetter(path[0])
+    outer, inner = operator.attrgetter(path[0]), _getter(path[1:])
+    return lambda part: None if (found := outer(part)) is None else inner(found)
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,14 @@ class Filled:
     """A kind's table while it is filled, and those of the lists in it."""
 
     table: Table
-    paths: list[tuple[str, ...]]
-    below: list[tuple[tuple[str, ...], Filled]]
+    values: list[Callable[[Any], Any]]
+    below: list[tuple[Callable[[Any], Any], Filled]]
 
     def add(self, key: tuple[Any, ...], part: BaseModel) -> None:
         """A part's row, and those of the lists in it."""
-        self.table.cells.append((*key, *(_at(part, path) for path in self.paths)))
-        for path, inner in self.below:
-            for n, item in enumerate(_at(part, path) or [], 1):
+        self.table.cells.append((*key, *[value(part) for value in self.values]))
+        for items, inner in self.below:
+            for n, item in enumerate(items(part) or (), 1):
                 inner.add((*key, n), item)
 
     def tables(self) -> list[Table]:
@@ -176,8 +177,8 @@ def flat(name: str, about: str, kind: type[BaseModel], keys: list[Column], paren
     below = []
     for child in children:
         number = Column(f"{child.name}_n", "integer", "BIGINT", f"Its place in the list {child.name}, from 1")
-        below.append((child.path, flat(f"{name}_{child.name}", child.about, child.kind, [*keys, number], name)))
-    return Filled(table, [c.path for c in columns], below)
+        below.append((_getter(child.path), flat(f"{name}_{child.name}", child.about, child.kind, [*keys, number], name)))
+    return Filled(table, [_getter(c.path) for c in columns], below)
 
 
 def documents(lab: Lab) -> Iterator[tuple[str, str, type[BaseModel], Iterator[tuple[str, BaseModel]]]]:
@@ -200,8 +201,12 @@ def documents(lab: Lab) -> Iterator[tuple[str, str, type[BaseModel], Iterator[tu
     yield "gguf_files", *named(seen.SeenFile, files, "gguf_files/")
 
 
-def tables(lab: Lab, root: Path = labdata.ROOT) -> list[Table]:
+def tables(lab: Lab, root: Path = labdata.ROOT, take: Callable[[list[Table]], None] | None = None) -> list[Table]:
     """Every table: what was recorded, then what is derived from it. Each document is looked at once: ten thousand do not fit at a time.
+
+    Args:
+        take: called with the tables that are being filled after every few hundred documents, to take their cells away;
+            None: every table is returned with all of its own
 
     Raises:
         LabError: a result that cannot be scored, as on a page.
@@ -217,7 +222,7 @@ def tables(lab: Lab, root: Path = labdata.ROOT) -> list[Table]:
     on = _runs_on(lab)
     for name, about, kind, found in documents(lab):
         filled = flat(name, about, kind, key)
-        for at, document in found:
+        for count, (at, document) in enumerate(found, 1):
             filled.add((at,), document)
             for name_of, source in getattr(document, "sources", {}).items():
                 sources.add((at, name_of), source)
@@ -227,6 +232,8 @@ def tables(lab: Lab, root: Path = labdata.ROOT) -> list[Table]:
                 runs = sorted((lab.runs[name] for name in on.get(document.id, [])), key=lambda run: (run.started_at.isoformat() if run.started_at else "", run.id))
                 scored = rows.ink(compare.scores(lab, document.id, runs))
                 _derive(scores, [{"document": at, "machine": document.machine, **row} for row in scored])
+            if take and count % AT_A_TIME == 0:
+                take([*filled.tables(), sources.table, rates, scores])
         made += filled.tables()
     return [*made, *sources.tables(), _corpus(root), rates, scores]
 
@@ -264,8 +271,8 @@ def _derived(name: str, about: str, key: tuple[str, ...], columns: dict[str, tup
 
 def _derive(table: Table, found: list[dict]) -> None:
     """Rows more of a derived table; NaN is no value."""
-    names = [c.name for c in table.columns]
-    table.cells += [tuple(None if row[name] != row[name] else row[name] for name in names) for row in found]
+    values = operator.itemgetter(*(c.name for c in table.columns))
+    table.cells += [tuple([None if v != v else v for v in values(row)]) for row in found]
 
 
 def _rates() -> Table:
@@ -301,50 +308,3 @@ def _scores() -> Table:
         "distinguishable": (bool, "Whether the difference passes the noise; empty: nothing to compare"), "run": (word, "The run that was scored"),
     }  # fmt: skip
     return _derived("scores", "Every prediction in ink against its measurement", ("document", "prediction"), columns)
-
-
-def cell(value: Any) -> str:
-    """A value in CSV: nothing for None, lists and what is nested as JSON, an apostrophe before words that a spreadsheet would run.
-
-    >>> cell("=HYPERLINK(1)"), cell(-3.5), cell([1, None]), cell(None), cell("a = b")
-    ("'=HYPERLINK(1)", '-3.5', '[1,null]', '', 'a = b')
-    """
-    if isinstance(value, str):
-        return str(guard.not_a_formula(value))
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, dict)):
-        return to_json(value)
-    return plain(value) if isinstance(value, (datetime.date, datetime.datetime)) else str(value)
-
-
-def plain(value: Any) -> str:
-    """A moment as ISO 8601, in UTC."""
-    if isinstance(value, datetime.datetime):
-        return value.astimezone(datetime.UTC).isoformat().replace("+00:00", "Z")
-    return value.isoformat()
-
-
-_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
-
-
-def to_json(value: Any) -> str:
-    """JSON on one line; NaN is refused."""
-    return _JSON.encode(value)
-
-
-def write_csv(table: Table, out: TextIO) -> None:
-    """A table as CSV with a header."""
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([c.name for c in table.columns])
-    as_is, formula = {int, float, types.NoneType}, guard.FORMULA  # as `cell` writes them, like most words
-    writer.writerows([v if v.__class__ in as_is or (v.__class__ is str and v[:1] not in formula) else cell(v) for v in row] for row in table.cells)
-
-
-def write_json(table: Table, out: TextIO) -> None:
-    """A table as a JSON array, a row a line."""
-    out.write("[")
-    out.writelines(f"{',' if n else ''}\n{to_json(row)}" for n, row in enumerate(table.rows))
-    out.write("\n]\n" if table.cells else "\n\n]\n")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
-import pandas as pd
 
 from macros import compare, predict, rows
 from macros.compare import Score, rate
@@ -22,10 +22,10 @@ def on_cpu(result: Result) -> bool:
     return result.backend.split(",")[0].strip() in ("CPU", "BLAS")
 
 
-def roofline(lab: Lab, runs: list[Run], scores: list[Score]) -> pd.DataFrame:
+def roofline(lab: Lab, runs: list[Run], scores: list[Score]) -> list[dict]:
     """What prefill and decode reached at depth 0 on the roofline, first order, and where the ink had put them.
 
-    Columns: label, test, model, run, flops_per_byte, measured_flops_s, sigma_flops_s, predicted_flops_s,
+    Keys: label, test, model, run, flops_per_byte, measured_flops_s, sigma_flops_s, predicted_flops_s,
     predicted_low_flops_s, predicted_high_flops_s (NaN where nothing was inked), bandwidth_bytes_s,
     peak_flops_s (NaN: not known). A CPU's results are left out beside a GPU's: its roofs are others.
     """
@@ -61,36 +61,39 @@ def roofline(lab: Lab, runs: list[Run], scores: list[Score]) -> pd.DataFrame:
                 "peak_flops_s": peak.si if peak else math.nan,
             }
         )
-    return pd.DataFrame(placed)
+    return placed
 
 
-def inked_rates(scores: list[Score]) -> pd.DataFrame:
-    """The rates of an ink that were measured. Columns: those of `rows.ink`, label and tolerance (what counts as held, fraction)."""
+def inked_rates(scores: list[Score]) -> list[dict]:
+    """The rates of an ink that were measured. Keys: those of `rows.ink`, label and tolerance (what counts as held, fraction)."""
     kept = [s for s in scores if s.measured and s.prediction.unit == "tok/s" and s.prediction.kind in ("point", "interval", "ceiling")]
     quantities = [(s.prediction.quantity, s.prediction.kind == "ceiling") for s in kept]
     labels = [f"{words} (ceiling)" if bound and "ceiling" not in words else words for words, bound in quantities]
-    return pd.DataFrame(rows.ink(kept)).assign(label=labels, tolerance=compare.TOLERANCE)
+    return [{**row, "label": label, "tolerance": compare.TOLERANCE} for row, label in zip(rows.ink(kept), labels, strict=True)]
 
 
-def without_gpu(lab: Lab, scores: list[Score]) -> pd.DataFrame:
-    """The directions an ink gave for the CPU alone over the GPU. Columns: those of `rows.ink`, with low and high (what the words allow)."""
+def without_gpu(lab: Lab, scores: list[Score]) -> list[dict]:
+    """The directions an ink gave for the CPU alone over the GPU. Keys: those of `rows.ink`, with low and high (what the words allow)."""
     found = []
     for s in scores:
         p = s.prediction
         if s.measured is None or p.kind != "direction" or p.over is None:
             continue
-        hits = [compare.find(lab.runs_on(s.ink), target) for target in (p.of, p.over)]
+        measured = compare.newest(lab.runs_on(s.ink))
+        hits = [compare.find(measured, target) for target in (p.of, p.over)]
         if all(hits) and on_cpu(hits[0][1]) and not on_cpu(hits[1][1]):  # type: ignore[index]
             found.append(s)
     limits = [DIRECTIONS[str(s.prediction.direction)] for s in found]
-    return pd.DataFrame(rows.ink(found)).assign(low=[low for low, _ in limits], high=[high for _, high in limits])
+    return [{**row, "low": low, "high": high} for row, (low, high) in zip(rows.ink(found), limits, strict=True)]
 
 
-def spread(values: pd.Series, by: pd.Series, least: int) -> pd.DataFrame:
-    """How values lie within classes of at least so many rows. Columns: label, n, low, q1, median, q3, high (percentiles)."""
-    found = [
-        {"label": str(name), "n": len(part), **dict(zip(PERCENTILES, map(float, np.quantile(part, list(PERCENTILES.values()))), strict=True))}
-        for name, part in values.groupby(by)
+def spread(values: Iterable[float], by: Iterable[str], least: int) -> list[dict]:
+    """How values lie within classes of at least so many rows, in order of their names. Keys: label, n, low, q1, median, q3, high (percentiles)."""
+    classes: dict[str, list[float]] = {}
+    for value, name in zip(values, by, strict=True):
+        classes.setdefault(name, []).append(value)
+    return [
+        {"label": name, "n": len(part), **dict(zip(PERCENTILES, np.quantile(part, list(PERCENTILES.values())).tolist(), strict=True))}
+        for name, part in sorted(classes.items())
         if len(part) >= least
     ]
-    return pd.DataFrame(found, columns=["label", "n", *PERCENTILES])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pandas as pd
-
 from macros import exhibits, figure_rows, predict, rows
 from macros.compare import Score, rate
 from macros.evidence import figure
@@ -25,11 +23,11 @@ def picture_chart(lab: Lab, runs: list[Run]) -> Chart | None:
     if deep:
         run, r = max(deep, key=lambda hit: hit[1].depth)
         found = rows.sweep(lab, run, r.test, r.model)
-        return Chart("decode_depth", pd.DataFrame(found), exhibits.depth_label(found, r.test))
+        return Chart("decode_depth", found, exhibits.depth_label(found, r.test))
     reached = [(run, r) for run, r in rows.at_rest(lab, runs) if r.n_gen]
     names = _short([f"{r.backend}, {lab.models[r.model].name.removesuffix(', synthetic weights')}" for _, r in reached])
     found = rows.bandwidth(lab, [(name, run, r) for name, (run, r) in zip(names, reached, strict=True)][-PICTURE_BARS:])
-    return Chart("backend_bars", pd.DataFrame(found), exhibits.bandwidth_label(found)) if found else None
+    return Chart("backend_bars", found, exhibits.bandwidth_label(found)) if found else None
 
 
 def _short(labels: list[str]) -> list[str]:
@@ -47,14 +45,14 @@ def _short(labels: list[str]) -> list[str]:
 
 def roofline(book: Book, runs: list[Run], scores: list[Score], id: str, caption: str) -> str:
     """The machine's two roofs, and prefill and decode under them; empty where nothing can be placed."""
-    frame = figure_rows.roofline(book.lab, runs, scores)
-    if not len(frame):
+    found = figure_rows.roofline(book.lab, runs, scores)
+    if not found:
         return ""
-    frame["label"] = _short(frame["label"].tolist())
-    peak = frame["peak_flops_s"].iloc[0]
-    roofs = f"Memory roof {number(frame['bandwidth_bytes_s'].iloc[0] / 1e9, 1)} GB/s" + (f", compute roof {number(peak / 1e9, 0)} GFLOP/s" if peak > 0 else ", no compute roof known")
-    points = "; ".join(f"{r.label}: {_giga(r.measured_flops_s)} GFLOP/s at {r.flops_per_byte:.3g} FLOPs per byte" + (f", inked {_giga(r.predicted_flops_s)}" if r.predicted_flops_s > 0 else "") for r in frame.itertuples())
-    return figure(book, id, "roofline", frame, caption, f"Roofline on log axes. {roofs}. {points}.")
+    found = [{**row, "label": label} for row, label in zip(found, _short([row["label"] for row in found]), strict=True)]
+    peak = found[0]["peak_flops_s"]
+    roofs = f"Memory roof {number(found[0]['bandwidth_bytes_s'] / 1e9, 1)} GB/s" + (f", compute roof {number(peak / 1e9, 0)} GFLOP/s" if peak > 0 else ", no compute roof known")
+    points = "; ".join(f"{r['label']}: {_giga(r['measured_flops_s'])} GFLOP/s at {r['flops_per_byte']:.3g} FLOPs per byte" + (f", inked {_giga(r['predicted_flops_s'])}" if r["predicted_flops_s"] > 0 else "") for r in found)
+    return figure(book, id, "roofline", found, caption, f"Roofline on log axes. {roofs}. {points}.")
 
 
 def _giga(x: float) -> str:
@@ -63,20 +61,20 @@ def _giga(x: float) -> str:
 
 def inked_scatter(book: Book, scores: list[Score], id: str, caption: str) -> str:
     """Measured against inked rates; empty where the ink has none."""
-    frame = figure_rows.inked_rates(scores)
-    if not len(frame):
+    found = figure_rows.inked_rates(scores)
+    if not found:
         return ""
-    points = "; ".join(f"{r.quantity}: inked {r.as_written}, measured {number(r.measured, decimals_for(r.measured))}, {r.verdict}" for r in frame.itertuples())
-    return figure(book, id, "inked_scatter", frame, caption, f"Measured against inked rates in tokens per second on log axes. {points}.")
+    points = "; ".join(f"{r['quantity']}: inked {r['as_written']}, measured {number(r['measured'], decimals_for(r['measured']))}, {r['verdict']}" for r in found)
+    return figure(book, id, "inked_scatter", found, caption, f"Measured against inked rates in tokens per second on log axes. {points}.")
 
 
 def backend_ratios(book: Book, scores: list[Score], id: str, caption: str) -> str:
     """The CPU alone over the GPU, beside the inked words; empty where the ink has no such words."""
-    frame = figure_rows.without_gpu(book.lab, scores)
-    if not len(frame):
+    found = figure_rows.without_gpu(book.lab, scores)
+    if not found:
         return ""
-    points = "; ".join(f"{r.quantity}: {number(r.measured, 2)} of the GPU's rate, inked “{r.as_written}”, {r.verdict}" for r in frame.itertuples())
-    return figure(book, id, "backend_ratios", frame, caption, f"CPU rate over GPU rate. {points}.")
+    points = "; ".join(f"{r['quantity']}: {number(r['measured'], 2)} of the GPU's rate, inked “{r['as_written']}”, {r['verdict']}" for r in found)
+    return figure(book, id, "backend_ratios", found, caption, f"CPU rate over GPU rate. {points}.")
 
 
 def format_shares(book: Book, entries: list[tuple[Run, Result]], id: str, caption: str) -> str:
@@ -85,28 +83,25 @@ def format_shares(book: Book, entries: list[tuple[Run, Result]], id: str, captio
     Args:
         entries: a result of a format each
     """
-    frame, own = public_shares(), {}
+    public, own = public_shares(), {}
     for run, r in entries:
         card, m = book.lab.models[r.model], rate(r)
         if m is not None and card.quant:
             ceiling = predict.decode_ceiling_tok_s(book.lab.machines[run.machine], card)
             own[card.quant] = (m.mean / ceiling, m.sigma / ceiling)
     nothing = {"n": 0, **dict.fromkeys(figure_rows.PERCENTILES, math.nan)}
-    frame = pd.concat([frame, pd.DataFrame([{"label": q, **nothing} for q in own if q not in set(frame["label"])])], ignore_index=True)
-    frame["own"] = [own.get(q, (math.nan,))[0] for q in frame["label"]]
-    frame["own_sigma"] = [own.get(q, (math.nan, math.nan))[1] for q in frame["label"]]
-    frame = frame.sort_values("median", ascending=False, na_position="last").reset_index(drop=True)
-    points = "; ".join(_share(r) for r in frame.itertuples())
-    return figure(book, id, "format_shares", frame, caption, f"Share of the memory roof that decode reached, by weight format. {points}.")
+    public += [{"label": quant, **nothing} for quant in own if quant not in {row["label"] for row in public}]
+    found = [{**row, **dict(zip(("own", "own_sigma"), own.get(row["label"], (math.nan, math.nan)), strict=True))} for row in public]
+    found.sort(key=lambda row: -row["median"] if row["n"] else math.inf)
+    return figure(book, id, "format_shares", found, caption, f"Share of the memory roof that decode reached, by weight format. {'; '.join(map(_share, found))}.")
 
 
-def public_shares() -> pd.DataFrame:
-    """How much of the memory roof public rows of dense decode on GPUs reached, by format; columns: those of `figure_rows.spread`."""
+def public_shares() -> list[dict]:
+    """How much of the memory roof public rows of dense decode on GPUs reached, by format; keys: those of `figure_rows.spread`."""
     from macros import accuracy
 
-    public = accuracy.scored()
-    public = public[(public["phase"] == "decode") & (public["kind"] == "dense") & (public["depth"] == "at 0") & (public["family"] != "CPU")]
-    return figure_rows.spread(public["measured_tok_s"] / public["spec_tok_s"], public["quant"], LEAST_PUBLIC)
+    public = [r for r in accuracy.of_phase("decode") if r["kind"] == "dense" and r["depth"] == "at 0" and r["family"] != "CPU"]
+    return figure_rows.spread([r["measured_tok_s"] / r["spec_tok_s"] for r in public], [r["quant"] for r in public], LEAST_PUBLIC)
 
 
 def public_share(quant: str) -> Value:
@@ -115,12 +110,12 @@ def public_share(quant: str) -> Value:
     Raises:
         ValueError: too few rows.
     """
-    frame = public_shares().set_index("label")
-    if quant not in frame.index:
-        raise ValueError(f"labdata/corpus/measurements.csv: fewer than {LEAST_PUBLIC} rows of dense decode on a GPU; got {quant!r}; known: {', '.join(frame.index)}")
-    return percent(frame.loc[quant, "median"], decimals=0, how=f"median of {frame.loc[quant, 'n']} public rows: rate × bytes / bandwidth")
+    known = {row["label"]: row for row in public_shares()}
+    if quant not in known:
+        raise ValueError(f"labdata/corpus/measurements.csv: fewer than {LEAST_PUBLIC} rows of dense decode on a GPU; got {quant!r}; known: {', '.join(known)}")
+    return percent(known[quant]["median"], decimals=0, how=f"median of {known[quant]['n']} public rows: rate × bytes / bandwidth")
 
 
-def _share(row) -> str:
-    public = f"median {100 * row.median:.0f}{THIN}% of {row.n} public rows" if row.n else "no public rows"
-    return f"{row.label}: {public}" + (f", this machine {100 * row.own:.0f}{THIN}%" if row.own > 0 else "")
+def _share(row: dict) -> str:
+    public = f"median {100 * row['median']:.0f}{THIN}% of {row['n']} public rows" if row["n"] else "no public rows"
+    return f"{row['label']}: {public}" + (f", this machine {100 * row['own']:.0f}{THIN}%" if row["own"] > 0 else "")

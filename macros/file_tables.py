@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 from markupsafe import Markup
 
 from macros import batching, shapes, work
@@ -35,10 +34,10 @@ def compared_table(book: Book, rows: list[Compared], id: str, caption: str) -> s
         Column("printed", "Printed", "right", "measured"), Column("computed", "Computed", "right", "predicted"),
         Column("apart", "Apart", "right"),
     ]  # fmt: skip
-    frame = pd.DataFrame([{"file": r.file.id, "arch": r.file.shape.arch, "what": r.what, "setting": r.setting,
-                           "printed": r.printed, "computed": r.computed, "unit": r.unit,
-                           "source": sources[r.file.shape.source].url or sources[r.file.shape.source].note} for r in rows])  # fmt: skip
-    return table(book, id, columns, cells, frame, caption)
+    found = [{"file": r.file.id, "arch": r.file.shape.arch, "what": r.what, "setting": r.setting,
+              "printed": r.printed, "computed": r.computed, "unit": r.unit,
+              "source": sources[r.file.shape.source].url or sources[r.file.shape.source].note} for r in rows]  # fmt: skip
+    return table(book, id, columns, cells, found, caption)
 
 
 def known_table(book: Book, id: str, caption: str) -> str:
@@ -47,9 +46,9 @@ def known_table(book: Book, id: str, caption: str) -> str:
     for name, rule in sorted(shapes.ARCHITECTURES.items()):
         groups.setdefault(_words(rule), []).append(name)
     cells = [{"keeps": words, "names": Markup(", ").join(Markup("<code>{}</code>").format(n) for n in names)} for words, names in groups.items()]
-    frame = pd.DataFrame([{"architecture": n, "keeps": words} for words, names in groups.items() for n in names])
+    found = [{"architecture": n, "keeps": words} for words, names in groups.items() for n in names]
     columns = [Column("keeps", "What a layer keeps"), Column("names", "general.architecture")]
-    return table(book, id, columns, cells, frame, caption)
+    return table(book, id, columns, cells, found, caption)
 
 
 def _words(rule: shapes.Architecture) -> str:
@@ -78,7 +77,7 @@ def batch_table(book: Book, files: list[SeenFile], machine: str, batches: list[i
     if specs.peak_compute is None:
         raise ValueError(f"labdata/machines/{machine}.yml: specs.peak_compute: not known")
     bandwidth, peak = specs.memory_bandwidth.si, specs.peak_compute.si
-    cells, frame = [], []
+    cells, found = [], []
     for f in files:
         model = work.structure(f.shape.dims, f.table())
         row = {"file": inert(f.name)}
@@ -91,7 +90,7 @@ def batch_table(book: Book, files: list[SeenFile], machine: str, batches: list[i
             rate = batching.decode_rate_tok_s(model, b, bandwidth, peak, depth)
             row[f"b{b}"] = number(rate, decimals_for(rate))
             experts = work.expected_experts(model.n_expert, model.n_expert_used, b) if model.n_expert else 0.0
-            frame.append({"file": f.id, "machine": machine, "depth_tokens": depth, "batch": b, "bound_tok_s": rate, "experts_a_layer": experts})
+            found.append({"file": f.id, "machine": machine, "depth_tokens": depth, "batch": b, "bound_tok_s": rate, "experts_a_layer": experts})
         try:
             row["crossover"] = str(batching.crossover_batch(model, bandwidth, peak, depth))
         except ValueError:
@@ -99,7 +98,7 @@ def batch_table(book: Book, files: list[SeenFile], machine: str, batches: list[i
         cells.append(row)
     columns = [Column("file", "File"), *(Column(f"b{b}", f"Batch {b} [tok/s]", "right", "predicted") for b in batches),
                Column("crossover", "Compute-bound from batch", "right")]  # fmt: skip
-    return table(book, id, columns, cells, pd.DataFrame(frame), caption)
+    return table(book, id, columns, cells, found, caption)
 
 
 def speculation_table(book: Book, pairs: list[tuple[SeenFile, SeenFile | None]], machine: str, drafted: list[int], acceptance: list[float], id: str, caption: str) -> str:
@@ -107,7 +106,7 @@ def speculation_table(book: Book, pairs: list[tuple[SeenFile, SeenFile | None]],
     specs = book.lab.machines[machine].specs
     if specs.peak_compute is None:
         raise ValueError(f"labdata/machines/{machine}.yml: specs.peak_compute: not known")
-    cells, frame = [], []
+    cells, found = [], []
     for target, draft in pairs:
         big, small = (work.structure(f.shape.dims, f.table()) if f else None for f in (target, draft))
         words = f"{target.name}, drafts by {draft.name}" if draft else f"{target.name}, drafts for nothing"
@@ -116,11 +115,11 @@ def speculation_table(book: Book, pairs: list[tuple[SeenFile, SeenFile | None]],
             for n in drafted:
                 gain = batching.speculative_gain(big, small, rate, n, specs.memory_bandwidth.si, specs.peak_compute.si)
                 row[f"n{n}"] = f"{number(gain, 2)}×"
-                frame.append({"target": target.id, "draft": draft.id if draft else "", "machine": machine, "acceptance": rate, "drafted": n, "gain": gain})
+                found.append({"target": target.id, "draft": draft.id if draft else "", "machine": machine, "acceptance": rate, "drafted": n, "gain": gain})
             cells.append(row)
     columns = [Column("pair", "Models"), Column("rate", "Accepted", "right"),
                *(Column(f"n{n}", f"{n} drafted", "right", "predicted") for n in drafted)]  # fmt: skip
-    return table(book, id, columns, cells, pd.DataFrame(frame), caption)
+    return table(book, id, columns, cells, found, caption)
 
 
 class FileView:

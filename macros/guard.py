@@ -6,6 +6,7 @@ read for them, nothing is read before its size is known, and no name can pass fo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -136,29 +137,39 @@ def too_large(size: int, limit: int) -> str:
     return f"file: too large, so it is not read; got {size:,} bytes; at most {limit:,}"
 
 
-def tree(root: Path) -> dict[Path, str]:
-    """Whatever below a folder is no plain file or folder, or too large, with why. No link is followed and no file opened."""
+def tree(root: Path) -> tuple[dict[Path, str], dict[str, list[str]]]:
+    """Whatever below a folder is no plain file or folder, or too large, with why; and the names of the files in each folder below it.
+
+    No file is opened, and of a link to a folder only the names are read. A folder goes by its place below `root`, "" for `root` itself.
+    """
     found: dict[Path, str] = {}
-    folders = [root]
+    names: dict[str, list[str]] = {}
+    folders = [""]
     while folders:
+        place = folders.pop()
+        here = names[place] = []
         try:
-            entries = list(os.scandir(folders.pop()))
+            entries = list(os.scandir(root / place))
         except OSError:
             continue  # said by the loader, with the folder's name
         for entry in entries:
-            path = Path(entry.path)
+            below = f"{place}/{entry.name}".lstrip("/")
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(below)
+                continue
+            here.append(entry.name)
             if entry.is_symlink():
-                found[path] = f"file: a symbolic link; got one to {os.readlink(path)[:80]!r}; put the file itself there"
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(path)
+                found[Path(entry.path)] = f"file: a symbolic link; got one to {os.readlink(entry.path)[:80]!r}; put the file itself there"
+                with contextlib.suppress(OSError):
+                    names[below] = os.listdir(entry.path)
             elif not entry.is_file(follow_symlinks=False):
-                found[path] = "file: neither a file nor a folder; got a device, a pipe or a socket"
+                found[Path(entry.path)] = "file: neither a file nor a folder; got a device, a pipe or a socket"
             else:
-                limit = MAX_YAML_BYTES if path.suffix == ".yml" else MAX_OTHER_BYTES
+                limit = MAX_YAML_BYTES if entry.name.endswith(".yml") else MAX_OTHER_BYTES
                 size = entry.stat(follow_symlinks=False).st_size
                 if size > limit:
-                    found[path] = too_large(size, limit)
-    return found
+                    found[Path(entry.path)] = too_large(size, limit)
+    return found, names
 
 
 def inside(root: Path, path: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from macros import compare, predict, rows
+from macros import predict, rows
 from macros.cards import Machine
 from macros.labdata import Lab
 from macros.narrative import Book
@@ -38,7 +38,7 @@ class Sentence:
 
 def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
     """The newest baseline decode at depth 0, else any decode the roofs explain, else any at all."""
-    hits = [(run, r) for run in runs for r in run.results if r.n_gen and not r.mixed and r.depth == 0 and compare.rate(r)]
+    hits = [(run, r) for run in runs for r in run.results if r.n_gen and not r.mixed and r.depth == 0 and r.failed is None]
     known = [h for h in hits if rows.explained(lab, *h)]
     base = [h for h in known if h[1].experiment == "baseline"]
     return (base or known or hits or [None])[-1]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from macros import web
 
 
 TEMPLATES = Path(".cache/templates")
+OBJECTS = 50_000  # made before Python looks for what refers to itself in a circle: a build makes millions that stay
+_round: Any = None  # of the build under way (`macros.apart.Round`)
 _preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
 
@@ -30,6 +34,7 @@ class _Templates(FileSystemBytecodeCache):
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
     global _preview
+    gc.set_threshold(OBJECTS)
     _preview = command == "serve" or os.environ.get("INKLAB_PREVIEW") == "1"
     logger = logging.getLogger("mkdocs")
     logger.setLevel(min(logger.level, logging.WARNING))
@@ -46,25 +51,45 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import ahead, chart_cache, current_book, downloads, export, pages, paging
+    from macros import current_book, pages, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
     generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
     for address, text in {**generated, **paging.pages(lab)}.items():
         files.append(File.generated(config, address, content=text))
-    last = files.get_file_from_path("data.md")
-    if last:  # it counts the rows of what another process writes meanwhile
-        files.remove(last)
-        files.append(last)
+    for late in ("compare.md", "data.md"):  # they show what other processes make meanwhile
+        last = files.get_file_from_path(late)
+        if last:
+            files.remove(last)
+            files.append(last)
+    return files
+
+
+def on_nav(nav: Any, config: Any, files: Any) -> None:
+    """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
+    global _round
+    from macros import ahead, apart, chart_cache, current_book, downloads, outputs
+
+    book = current_book()
+    for page in nav.pages:
+        page.read_source(config)  # menus name a page by its front matter
+    env = config.theme.get_env()
+    with contextlib.suppress(OSError):
+        TEMPLATES.mkdir(parents=True, exist_ok=True)
+        env.bytecode_cache = _Templates(str(TEMPLATES))  # a rebuild would compile the theme again
+    site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
+    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview)
+    machines = [file for file in files.documentation_pages() if file.name in book.lab.machines and file.src_uri == f"machines/{file.name}.md"]
+    for file in machines:
+        apart.Standing(file, _round)
 
     def write() -> list[downloads.Listed]:
-        current_book().publish(f"assets/{chart_cache.vega_name()}", chart_cache.vega())
-        return downloads.write(export.tables(lab), Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
+        book.publish(f"assets/{chart_cache.vega_name()}", chart_cache.vega())
+        return downloads.write(book.lab, Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
 
     # MkDocs comes to the machines in the order it reads files.
-    ahead.begin(current_book(), [file.name for file in files.documentation_pages() if file.src_uri in generated], write)
-    return files
+    ahead.begin([file.name for file in machines], partial(apart.make, _round), write)
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
@@ -75,28 +100,24 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     if home and page.file is not home:
         html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
     html = asides.back(html)
-    html += str(notes.section(html))
-    return asides.Packed(html)  # type: ignore[return-value]
+    return html + str(notes.section(html))
 
 
-def on_env(env: Any, config: Any, files: Any) -> None:
-    """Every page is rendered and none is written: what is still open stops a published build, all of it in one message."""
+def on_env(env: Any, config: Any, files: Any) -> Any:
+    """Every page is rendered: what is still open stops a published build, all of it in one message."""
     from mkdocs.exceptions import PluginError
 
-    from macros import current_book, outputs, paging
+    from macros import outputs, paging
 
-    book = current_book()
+    book = _round.book
     search = config.plugins.get("material/search")
     if search:
         search.search_index.entries += [paging.search_entry(book, name) for name in book.lab.machines]
     if book.open_parts and not _preview:
         raise PluginError("\n".join(book.open_parts) + "\nmake serve shows the pages with their open parts")
-    with contextlib.suppress(OSError):
-        TEMPLATES.mkdir(parents=True, exist_ok=True)
-        env.bytecode_cache = _Templates(str(TEMPLATES))  # a rebuild would compile the theme again
-    site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
-    outputs.publish(book, [file.page for file in files.documentation_pages()], site, cards=bool(site.url) and not _preview)
-    return env
+    pages = [file.page for file in files.documentation_pages()]
+    outputs.publish(book, pages, _round.site, _round.cards, {page.url: page.made.report for page in pages if hasattr(page, "made")})
+    return _round.env
 
 
 _WORDLESS = re.compile(r'<svg\b.*?</svg>|<details class="notes".*?</details>', re.S)
@@ -105,8 +126,9 @@ _WORDLESS = re.compile(r'<svg\b.*?</svg>|<details class="notes".*?</details>', r
 @event_priority(100)  # before the search reads it
 def _for_search(context: Any, page: Any, config: Any, nav: Any) -> Any:
     """The search parses a page letter by letter, also what it leaves out: it gets the page without."""
-    page.meta["whole"] = str(page.content)
-    page.content = re.sub(r"(</t[dh]>)", r"\1 ", _WORDLESS.sub("", page.meta["whole"]))  # or the words of two cells were one
+    page.meta["whole"] = page.content
+    excluded = (page.meta.get("search") or {}).get("exclude")
+    page.content = "" if excluded else re.sub(r"(</t[dh]>)", r"\1 ", _WORDLESS.sub("", page.content))  # or the words of two cells were one
     return context
 
 
@@ -121,7 +143,6 @@ on_page_context = CombinedEvent(_for_search, _for_print)
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
     """A policy for what the page may load, and links that also work from a folder where no address is set."""
-    page.content = ""  # it is printed: a thousand of them would fill the memory
     return web.guarded(output if config.site_url else web.for_folder(output))
 
 
@@ -134,18 +155,22 @@ def on_build_error(error: Exception) -> None:
     """A full disk or a folder nobody may write into is one line, not a traceback."""
     from mkdocs.exceptions import PluginError
 
+    from macros import ahead
+
+    ahead.end()
     if isinstance(error, OSError):
         raise PluginError(f"{error.filename or 'site'}: cannot be written; {error.strerror}") from None
 
 
 def on_post_build(config: Any) -> None:
-    """Write what the pages registered and the data; then check all of it."""
+    """Everything is written; then check all of it."""
     from mkdocs.exceptions import PluginError
 
-    from macros import ahead, built, current_book
+    from macros import ahead, built
 
-    site = Path(config["site_dir"])
-    ahead.written(current_book())
-    found = built.problems(site)
+    ahead.written(_round.book)
+    ahead.end()
+    pages = (file.page for file in _round.files.documentation_pages())
+    found = built.problems(Path(config["site_dir"]), {page.file.abs_dest_path: page.made.read for page in pages if hasattr(page, "made")})
     if found and not _preview:
         raise PluginError("\n".join(found))

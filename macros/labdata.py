@@ -6,17 +6,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from macros import guard, proof, references, seals, snapshot, versions
+from macros import guard, proof, references, seals, snapshot
 from macros.cards import Machine, Model
 from macros.costs import Costs
 from macros.fields import Source
@@ -24,17 +26,15 @@ from macros.files import LabError, all_or_none, dump, from_text, read_yaml, writ
 from macros.hardware import Chip, Chips
 from macros.inks import Errata, Ink, OpenInk, Prediction
 from macros.latency import Latency
+from macros.parsing import parse, said
 from macros.records import Check, Result, Run
 from macros.seals import Seal, Withdrawal
 from macros.seen import GgufFiles, SeenFile
 from macros.trials import Trials
 
-__all__ = ["ROOT", "Lab", "LabError", "all_or_none", "from_text", "load", "parse", "read_yaml", "same_setting", "write", "write_bytes", "write_text"]
+__all__ = ["ROOT", "Lab", "LabError", "all_or_none", "from_text", "load", "parse", "read_yaml", "said", "same_setting", "write", "write_bytes", "write_text"]
 
 ROOT = Path(__file__).resolve().parent.parent / "labdata"
-
-
-MAX_SAID = 50  # problems of one file that are said one by one
 
 
 def text(path: Path, document: BaseModel) -> str:
@@ -77,6 +77,8 @@ class Lab:
     errata: dict[str, Errata] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
     ink_of: dict[str, str] = field(default_factory=dict)  # of each run that has one; filled while the runs are checked
+    ink_sha256: Mapping[str, str] = field(default_factory=dict)  # of each ink's file
+    gists: Mapping[str, references.Gist] = field(default_factory=dict)  # by "ink/<ink>", "runs/<machine>/<run>", as far as known: the rest is decoded
     open_inks: dict[str, OpenInk] = field(default_factory=dict)
     seals: dict[str, Seal] = field(default_factory=dict)
     withdrawn: dict[str, Withdrawal] = field(default_factory=dict)
@@ -147,25 +149,6 @@ class Lab:
         return [r for m in self.machines if m in on for r in self.runs_of(m) if r.ink and r.ink.id == ink]
 
 
-def parse(kind: type[BaseModel], path: Path, shown: str, data: bytes | None = None) -> Any:
-    """One file as its model; problems carry the file as `shown` and the dotted key.
-
-    Args:
-        data: its bytes, where they were read before
-
-    Raises:
-        LabError: every problem in this file.
-    """
-    try:
-        return kind.model_validate(versions.upgrade(kind.__name__, read_yaml(path, data)))
-    except LabError as error:
-        raise LabError([p.replace(str(path), shown) for p in error.problems]) from None
-    except ValueError as error:
-        if not isinstance(error, ValidationError):  # of a later layout
-            raise LabError([f"{shown}: {error}"]) from None
-        raise LabError(said(kind, shown, error)) from None
-
-
 def document(kind: type[BaseModel], path: Path) -> Any:
     """One file of labdata/ alone, from the snapshot where `load` has found nothing wrong with it.
 
@@ -182,40 +165,10 @@ def document(kind: type[BaseModel], path: Path) -> Any:
     return kept.get(kind, key) if kept.whole(key, ROOT / "raw") else parse(kind, path, shown, data)
 
 
-def said(kind: type[BaseModel], shown: str, error: ValidationError) -> list[str]:
-    """What a model found wrong, one line each; past 50 the rest is counted."""
-    found = [_line(kind, shown, e) for e in error.errors(include_url=False)[:MAX_SAID]]
-    more = error.error_count() - len(found)
-    return found + ([f"{shown}: file: {more} more problems of the kind"] if more > 0 else [])
-
-
-def _known_keys(annotation: Any, loc: tuple) -> list[str]:
-    """The keys of the model that `loc`, a place inside `annotation`, leads to."""
-    inner = [a for arg in get_args(annotation) for a in (get_args(arg) or [arg])]
-    kinds = [k for k in (annotation, *inner) if isinstance(k, type) and issubclass(k, BaseModel)]
-    fields = {f.alias or name: f.annotation for k in kinds for name, f in k.model_fields.items()}
-    if len(loc) <= 1:
-        return list(fields)
-    return _known_keys(fields.get(loc[0], annotation), loc[1:])
-
-
-def _line(kind: type[BaseModel], shown: str, error: Any) -> str:
-    where = ".".join(str(part) for part in error["loc"]) or "file"
-    got = error["input"]
-    if error["type"] == "extra_forbidden":
-        return f"{shown}: {where}: unknown key; known: {', '.join(_known_keys(kind, error['loc']))}"
-    text = f"{shown}: {where}: {error['msg'].removeprefix('Value error, ')}"
-    if isinstance(got, (str, int, float)) or got is None:
-        text += f"; got {got!r}"
-    if isinstance(got, str) and "valid number" in error["msg"]:
-        text += "; YAML reads 1e12 as text, write 1.0e+12"
-    return text
-
-
-def _split(path: Path) -> tuple[str, str]:
+def _split(file: str) -> tuple[str, str]:
     """A file's name and the word that says what it is beside: ("day-01", "errata"), ("day-01", "")."""
-    stem, _, word = path.stem.rpartition(".")
-    return (stem, word) if word in seals.BESIDE else (path.stem, "")
+    stem, _, word = file.removesuffix(".yml").rpartition(".")
+    return (stem, word) if word in seals.BESIDE else (file.removesuffix(".yml"), "")
 
 
 def _shown(path: Path, root: Path) -> str:
@@ -237,15 +190,22 @@ def _checked(kind: type[BaseModel], path: Path, root: Path, data: bytes) -> tupl
     return document, own
 
 
-def _packed(job: snapshot.Job) -> tuple[bytes, tuple[str, bytes]] | None:
+def _gist(document: Any) -> str:
+    """What a snapshot keeps beside a document; empty: nothing."""
+    gist = references.gist(document)
+    return gist.model_dump_json() if gist else ""
+
+
+def _packed(job: snapshot.Job) -> tuple[bytes, snapshot.Packed] | None:
     """What a snapshot keeps of a file; None where anything is wrong with it, which is said when it is read in its turn."""
-    kind, path, root = job
+    kind, place, root = job
+    path = root / place
     try:
         data = path.read_bytes()
         document, own = _checked(kind, path, root, data)
     except (OSError, LabError):
         return None
-    text = None if own else snapshot.packed(document)
+    text = None if own else snapshot.packed(document, _gist(document))
     return text and (snapshot.Snapshot.key(kind, path.name, data), text)
 
 
@@ -257,80 +217,87 @@ def load(root: Path = ROOT) -> Lab:
     """
     if not root.is_dir():
         raise LabError([f"labdata: no such folder; got {str(root)!r}"])
-    folders = [p for p in (root, *root.glob("*"), *root.glob("runs/*")) if p.is_dir()]
+    strange, names = guard.tree(root)
+    runs = sorted(place for place in names if place.startswith("runs/") and place.count("/") == 1)
+    folders = [root / place for place in (*(place for place in names if "/" not in place), *runs)]
     problems = [f"{_shown(p, root)}: folder: cannot be read" for p in folders if not os.access(p, os.R_OK | os.X_OK)]
-    strange = guard.tree(root)
     problems += [f"{_shown(p, root)}: {why}" for p, why in sorted(strange.items())]
-    problems += [f"{_shown(p, root)}: file: must end in .yml" for p in root.rglob("*.yaml") if root / "raw" not in p.parents]
+    problems += [f"{_shown(root / place / n, root)}: file: must end in .yml" for place in names if place.split("/")[0] != "raw" for n in names[place] if n.endswith(".yaml")]
+    odd = {p.relative_to(root).as_posix() for p in strange}
     kept = snapshot.of(root)
     used: set[bytes] = set()
-    later: Any = snapshot.Shelf()  # seals beside their files, by the file's place
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
+    gists: dict[str, references.Gist] = {}
+    ink_sha256: dict[str, str] = {}
     found: dict[str, Any] = {
-        k: snapshot.Shelf() for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "withdrawn", "checks", "chips", "files", "latencies", "trials", "costs")
+        k: snapshot.Shelf() for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "seals", "withdrawn", "checks", "chips", "files", "latencies", "trials", "costs")
     }
 
-    def read(kind: type[BaseModel], path: Path, into: str, name: str) -> None:
-        shown = _shown(path, root)
-        if path in strange or path.parent in strange:  # said above, and never opened
+    def read(kind: type[BaseModel], place: str, into: str, name: str) -> None:
+        folder, _, file = place.rpartition("/")
+        if place in odd or folder in odd:  # said above, and never opened
             broken.add(name)
             return
         try:
-            data = path.read_bytes()
+            with open(f"{root}/{place}", "rb") as opened:  # not by pathlib, which takes as long as the reading
+                data = opened.read()
         except OSError as error:
-            problems.append(f"{shown}: file: cannot be read; {error.strerror}")
+            problems.append(f"labdata/{place}: file: cannot be read; {error.strerror}")
             broken.add(name)
             return
+        beside = f"{'ink' if kind is Ink else 'runs'}/{name}"
         if kind in (Ink, Run):
-            later_seal = later.get(f"{'ink' if kind is Ink else 'runs'}/{name}")
-            wrong = seals.problem(data, shown, later_seal and later_seal.sha256)
+            later_seal = found["seals"].get(beside)
+            wrong = seals.problem(data, f"labdata/{place}", later_seal and later_seal.sha256)
             problems.extend([wrong] if wrong else [])
-        key = kept.key(kind, path.name, data)
+        if kind is Ink:
+            ink_sha256[name] = hashlib.sha256(data).hexdigest()
+        key = kept.key(kind, file, data)
         used.add(key)
-        into_table = later if kind is Seal else found[into]
-        if kept.whole(key, root / "raw"):
-            into_table[name] = snapshot.Kept(kept, kind, key)
-            return
-        try:
-            document, own = _checked(kind, path, root, data)
-        except LabError as error:
-            problems.extend(error.problems)
-            broken.add(name)
-            return
-        problems.extend(own)
-        into_table[name] = snapshot.Kept(kept, kind, key) if not own and kept.put(key, document) else document
+        if not kept.whole(key, root / "raw"):
+            try:
+                document, own = _checked(kind, root / place, root, data)
+            except LabError as error:
+                problems.extend(error.problems)
+                broken.add(name)
+                return
+            problems.extend(own)
+            if own or not kept.put(key, document, _gist(document)):
+                found[into][name] = document
+                return
+        found[into][name] = snapshot.Kept(kept, kind, key)
+        if kind in (Ink, Run):
+            with contextlib.suppress(ValueError):  # damaged: the document itself is asked, and says so
+                gists[beside] = references.Gist.model_validate_json(kept.gist(key))
 
-    files = [(p, *_split(p)) for p in sorted([*root.glob("ink/*.yml"), *root.glob("runs/*/*.yml")])]
-    kept.fill(_packed, [(Ink if p.parent == root / "ink" else Run, p, root) for p, _, word in files if not word and not {p, p.parent} & strange.keys()])
-    for folder, kind in (("machines", Machine), ("models", Model), ("checks", Check)):
-        for path in sorted(root.glob(f"{folder}/*.yml")):
-            read(kind, path, folder, path.stem)
-    for path in sorted(root.glob("latency/*.yml")):
-        read(Latency, path, "latencies", path.stem)
-    for folder, kind in (("trials", Trials), ("costs", Costs)):
-        for path in sorted(root.glob(f"{folder}/*.yml")):
-            read(kind, path, folder, path.stem)
-    beside = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
-    for path, stem, word in sorted(files, key=lambda f: f[2] != "seal"):  # seals first: what they seal is checked by them
-        folder = path.parent.relative_to(root).as_posix()
+    def listed(folder: str) -> list[str]:
+        return sorted(n for n in names.get(folder, ()) if n.endswith(".yml"))
+
+    files = [(folder, n, *_split(n)) for folder in ("ink", *runs) for n in listed(folder)]
+    kept.fill(_packed, [(Ink if folder == "ink" else Run, f"{folder}/{n}", root) for folder, n, _, word in files if not word and not {folder, f"{folder}/{n}"} & odd])
+    for folder, kind, into in (("machines", Machine, ""), ("models", Model, ""), ("checks", Check, ""), ("latency", Latency, "latencies"), ("trials", Trials, ""), ("costs", Costs, "")):
+        for n in listed(folder):
+            read(kind, f"{folder}/{n}", into or folder, n.removesuffix(".yml"))
+    kinds = {"seal": (Seal, "seals"), "withdrawn": (Withdrawal, "withdrawn"), "errata": (Errata, "errata"), "open": (OpenInk, "open_inks")}
+    for folder, n, stem, word in sorted(files, key=lambda f: f[3] != "seal"):  # seals first: what they seal is checked by them
         if folder != "ink" and word in ("errata", "open"):
-            problems.append(f"{_shown(path, root)}: file: belongs to ink, not to runs")
+            problems.append(f"labdata/{folder}/{n}: file: belongs to ink, not to runs")
         elif not word:
             kind, into = (Ink, "inks") if folder == "ink" else (Run, "runs")
-            read(kind, path, into, f"{folder}/{stem}".split("/", 1)[1])
+            read(kind, f"{folder}/{n}", into, f"{folder}/{stem}".split("/", 1)[1])
         else:
-            kind, into = beside[word]
-            read(kind, path, into, f"{folder}/{stem}" if word in ("seal", "withdrawn") else stem)
-    for path in sorted(root.glob("chips/*.yml")):
-        read(Chips, path, "chips", path.stem)
-    if (root / "gguf_files.yml").exists():
-        read(GgufFiles, root / "gguf_files.yml", "files", "gguf_files")
+            kind, into = kinds[word]
+            read(kind, f"{folder}/{n}", into, f"{folder}/{stem}" if word in ("seal", "withdrawn") else stem)
+    for n in listed("chips"):
+        read(Chips, f"chips/{n}", "chips", n.removesuffix(".yml"))
+    if "gguf_files.yml" in names[""]:
+        read(GgufFiles, "gguf_files.yml", "files", "gguf_files")
     tables, gguf_files = found.pop("chips"), found.pop("files").get("gguf_files")
     problems += references.chips_given_twice(tables)
     kept.done(used)
-    lab = Lab(**found, seals=later, gguf_files=gguf_files, chips=[c for table in tables.values() for c in table.chips],
+    lab = Lab(**found, gists=gists, ink_sha256=ink_sha256, gguf_files=gguf_files, chips=[c for table in tables.values() for c in table.chips],
               chip_sources={name: source for table in tables.values() for name, source in table.sources.items()})
-    problems += references.problems(lab, root, broken) + proof.problems(lab, broken)
+    problems += references.problems(lab, broken) + proof.problems(lab, broken)
     if problems:
         raise LabError(problems)
     return lab

@@ -66,6 +66,7 @@ class Book:
         said: every Value a page's prose printed, by page and text: what a post of it may say
         series_days: how many days the series has; None: it has no end yet
         sentences: a machine's one sentence, once its page was rendered
+        lines: a machine's in the comparison (`macros.side_by_side`), where they were made beside its page
         summaries: a machine's summary (`macros.summary`), once it was made and its file written
     """
 
@@ -81,6 +82,7 @@ class Book:
     said: dict[str, dict[str, Value]] = field(default_factory=dict)
     series_days: int | None = None
     sentences: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, list[Any]] = field(default_factory=dict)
     summaries: dict[str, Any] = field(default_factory=dict)
     _checked: dict[str, list[dict]] = field(default_factory=dict)
 
@@ -147,7 +149,7 @@ class Book:
     def checked(self, name: str) -> list[dict]:
         """A check's rows, see `rows.check`; resampled once a build, for table and prose alike."""
         if name not in self._checked:
-            self._checked[name] = rows.check(self.lab.get("checks", name)).to_dict("records")
+            self._checked[name] = rows.check(self.lab.get("checks", name))
         return self._checked[name]
 
     def machine(self, name: str) -> MachineView:

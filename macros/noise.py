@@ -7,6 +7,7 @@ they hold for five repetitions as for fifty.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def deviation(values: Sequence[float]) -> float:
     1.0
     """
     mean = statistics.fmean(values)
-    return math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else math.nan
+    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / (len(values) - 1)) if len(values) > 1 else math.nan
 
 
 def half_width(values: Sequence[float]) -> float:
@@ -110,8 +111,9 @@ def outlier(values: Sequence[float]) -> int | None:
     if not sigma:
         return None
     mean = statistics.fmean(values)
-    worst = max(range(n), key=lambda i: abs(values[i] - mean))
-    if abs(values[worst] - mean) / sigma <= grubbs_critical(n, ALPHA):
+    far = [abs(v - mean) for v in values]
+    worst = far.index(max(far))
+    if far[worst] / sigma <= grubbs_critical(n, ALPHA):
         return None
     return worst if abs(from_others(values, worst)) > MATTERS else None
 
@@ -150,10 +152,10 @@ def trend(values: Sequence[float]) -> float | None:
     n = len(values)
     if n < 3:
         return None
-    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
-    s = sum((values[j] > values[i]) - (values[j] < values[i]) for i, j in pairs)
+    pairs = list(itertools.combinations(values, 2))
+    s = sum([b > a for a, b in pairs]) - sum([b < a for a, b in pairs])
     if 2 * kendall_tail(n, abs(s)) > ALPHA:
         return None
-    slope = statistics.median((values[j] - values[i]) / (j - i) for i, j in pairs)
+    slope = statistics.median((values[j] - values[i]) / (j - i) for i, j in itertools.combinations(range(n), 2))
     change = slope * (n - 1) / statistics.median(values)
     return change if abs(change) > MATTERS else None

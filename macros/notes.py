@@ -42,18 +42,6 @@ def described(pairs: Sequence[tuple[str, str | Markup]], more: str = "") -> Mark
     return Markup(f"<dl{more}>{''.join(f'<dt>{escape(k)}</dt> <dd>{escape(v)}</dd>' for k, v in pairs if v)}</dl>")
 
 
-def taken() -> dict[str, Markup]:
-    """The notes of a page made elsewhere; the next begins with none."""
-    found = dict(_known)
-    _known.clear()
-    return found
-
-
-def give(found: dict[str, Markup]) -> None:
-    """Take over the notes of this page made elsewhere."""
-    _known.update(found)
-
-
 def section(body: str) -> Markup:
     """The notes a page's text refers to, and those these refer to, in order; nothing for a page without.
 

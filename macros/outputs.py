@@ -35,48 +35,61 @@ def report(book: Book, found: Summary) -> Report:
     return Report(found.address, f"inklab-{key}", found.title, number, " ".join(filter(None, words)), feeds.updated(book.lab, runs, inks), hashes)
 
 
-def publish(book: Book, pages: list[Any], site: Site, cards: bool) -> None:
-    """Complete each page's front matter and put the files into the book, by address below the root.
+def complete(book: Book, page: Any, site: Site, cards: bool, own: Summary | None, told: Report | None, newest: Summary | None = None) -> None:
+    """Complete a page's front matter and put the files beside it into the book, by address below the root.
 
-    A page gets `description` (its first words, where it gives none) and `update_date`, a report `updated` (a date) and `cite` (HTML);
+    A page gets `description` (its first words, where it gives none), a report `updated` (a date) and `cite` (HTML);
     with cards, `card` (its address) and `card_alt` (what it shows).
 
     Args:
-        pages: with url, title, meta and content, rendered
-        cards: draw each page's picture, a third of a second where it is not in the cache
+        page: with url, title, meta and content, rendered
+        cards: draw its picture, a third of a second where it is not in the cache
+        own: the summary of the day or machine it reports
+        told: the same, as feeds and references name it
+        newest: the day whose chart stands beside the words of a page that reports none
+    """
+    # Material prints it into an attribute as it is
+    page.meta["description"] = html.escape(page.meta.get("description") or web.lead(page.content))
+    if told:
+        reference = feeds.bibtex(told, site.name, site.url)
+        page.meta["cite"] = html.escape(reference).replace("{", "&#123;").replace("}", "&#125;")  # two are a macro's mark
+        page.meta |= {"updated": f"{told.updated:%Y-%m-%d}"} if told.updated else {}
+        book.publish(f"{page.url}cite.bib", reference)
+        book.publish(f"{page.url}CITATION.cff", feeds.citation_cff(told, site.name, site.url))
+    if cards:
+        picture, page.meta["card_alt"] = card(book, page, own, newest, site)
+        page.meta["card"] = f"{page.url}card.png"
+        book.publish(page.meta["card"], picture)
+    book.publish(f"{page.url}index.md", twins.markdown(page.content, page.meta.get("title") or page.title))
+
+
+def publish(book: Book, pages: list[Any], site: Site, cards: bool, made: dict[str, Report]) -> None:
+    """Complete the pages, date them, and put the lists of them into the book.
+
+    Args:
+        made: those completed before, by address
     """
     summaries = {found.address: found for found in summary.every(book)}
-    reports = {address: report(book, found) for address, found in summaries.items()}
-    newest = max((r.updated for r in reports.values() if r.updated), default=None)
+    reports = {address: made.get(address) or report(book, found) for address, found in summaries.items()}
+    newest = next((found for found in reversed(summaries.values()) if found.kind == "report"), None)
+    last = max((r.updated for r in reports.values() if r.updated), default=None)
     for page in pages:
-        # Material prints it into an attribute as it is
-        content = str(page.content)
-        page.meta["description"] = html.escape(page.meta.get("description") or web.lead(content))
-        if page.url in reports:
-            told = reports[page.url]
-            reference = feeds.bibtex(told, site.name, site.url)
-            page.meta["cite"] = html.escape(reference).replace("{", "&#123;").replace("}", "&#125;")  # two are a macro's mark
-            page.meta |= {"updated": f"{told.updated:%Y-%m-%d}"} if told.updated else {}
-            book.publish(f"{page.url}cite.bib", reference)
-            book.publish(f"{page.url}CITATION.cff", feeds.citation_cff(told, site.name, site.url))
+        told = reports.get(page.url)
+        if page.url not in made:
+            complete(book, page, site, cards, summaries.get(page.url), told, newest)
         # MkDocs would date every page by the build, and two builds of the same files would differ.
-        page.update_date = page.meta.get("updated") or (f"{newest:%Y-%m-%d}" if newest else "1970-01-01")
-        if cards:
-            picture, page.meta["card_alt"] = card(book, page, summaries, site)
-            page.meta["card"] = f"{page.url}card.png"
-            book.publish(page.meta["card"], picture)
-        book.publish(f"{page.url}index.md", twins.markdown(content, page.meta.get("title") or page.title))
+        dated = told and told.updated or last
+        page.update_date = f"{dated:%Y-%m-%d}" if dated else "1970-01-01"
     book.publish("feed.xml", feeds.atom(site.name, site.description, site.url, list(reports.values())))
     book.publish("llms.txt", feeds.llms_txt(site.name, site.description, site.url, _sections(pages, reports)))
 
 
-def card(book: Book, page: Any, summaries: dict[str, Summary], site: Site) -> tuple[bytes, str]:
+def card(book: Book, page: Any, own: Summary | None, newest: Summary | None, site: Site) -> tuple[bytes, str]:
     """A page's picture and what it shows: a report's own numbers and chart, else the page's words beside the newest day's chart."""
-    newest = next((found for found in reversed(summaries.values()) if found.kind == "report"), None)
-    shown = summaries.get(page.url) or newest
+    shown = own or newest
     runs = [] if shown is None else book.lab.runs_on(shown.id) if shown.kind == "report" else book.lab.runs_of(shown.id)
     chart = figures.picture_chart(book.lab, runs) if runs else None
-    if shown is None or (page.url and page.url not in summaries):
+    if shown is None or (page.url and not own):
         said = f"{site.name} · chart: {shown.label.partition(' of ')[0]}" if shown else site.name
         words = Words(site.name, page.meta.get("title") or page.title, note=html.unescape(page.meta["description"]), footer=said)
     else:

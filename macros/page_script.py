@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,13 @@ def script(roots: Sequence[Any], data: Mapping[str, Any], names: Sequence[str]) 
     """
     packed = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     quoted = "'{}'".format(packed.replace("\\", "\\\\").replace("'", "\\'"))  # read faster than the same as code
-    parts = [javascript.program(*roots, values.decimals_for, given={values.number: "decimal"}), f"const DATA = JSON.parse({quoted});", *((FOLDER / f"{n}.js").read_text(encoding="utf-8") for n in names)]
+    parts = [_program(tuple(roots)), f"const DATA = JSON.parse({quoted});", *((FOLDER / f"{n}.js").read_text(encoding="utf-8") for n in names)]
     return "\n".join(["(() => {", '"use strict";', *parts, "})();", ""])
+
+
+@cache  # a rebuild runs the same code
+def _program(roots: tuple[Any, ...]) -> str:
+    return javascript.program(*roots, values.decimals_for, given={values.number: "decimal"})
 
 
 def element(book: Book, name: str, text: str) -> Markup:

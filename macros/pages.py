@@ -46,7 +46,7 @@ def machine_page(book: Book, name: str) -> str:
     for i, ink in enumerate(inks[:WHOLE]):
         parts += _ink_section(book, ink, on[ink], scored[ink], i)
     if inks[WHOLE:]:
-        parts += ["## Earlier ink {#earlier}", _earlier(book, {ink: (on[ink], scored[ink]) for ink in inks[WHOLE:]})]
+        parts += ["## Earlier ink {#earlier}", _earlier(book, [(on[ink], scored[ink]) for ink in inks[WHOLE:]], list(scored.values()))]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
@@ -54,8 +54,7 @@ def machine_page(book: Book, name: str) -> str:
     if runs:
         parts += _bandwidth_section(book, runs)
         parts.append("## Raw measurements {#raw}")
-        parts.append(exhibits.results_table(book, runs, "measurements",
-                     "Every test, statistics recomputed from the raw samples where they were kept.", found))
+        parts.append(_measurements(book, runs, found))
         parts.append("## Provenance {#provenance}")
         parts += [provenance(book, run) for run in reversed(runs)]
     else:
@@ -130,7 +129,7 @@ def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], ind
     document = book.lab.inks[ink]
     parts = [
         f"## Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'} {{#ink{tail}}}",
-        str(exhibits.seal(book, ink, runs)),
+        str(exhibits.seal(book, ink, runs, scores)),
         exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
     ]
     if any(s.gap is not None for s in scores):
@@ -142,28 +141,43 @@ def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], ind
     hit = _deepest(runs)
     if hit:
         run, result = hit
-        for test in sorted({r.test for r in run.results if r.depth and compare.rate(r)}, key=lambda t: t[0] != "t"):
+        for test in sorted({r.test for r in run.results if r.depth and r.failed is None}, key=lambda t: t[0] != "t"):
             parts += _sweep(book, run, test, result.model, f"{test[:2]}{tail}")
     return parts
 
 
-def _earlier(book: Book, on: dict[str, tuple[list[Run], list[Score]]]) -> str:
-    """Older inks on one line each: the run, the score in words, and every scored prediction as CSV."""
+def _earlier(book: Book, older: list[tuple[list[Run], list[Score]]], scored: list[list[Score]]) -> str:
+    """Older inks on one line each, the run and the score in words; every scored prediction of the machine as one CSV."""
     cells = []
-    for runs, scores in on.values():
-        csv = evidence.publish(book, f"scores-{runs[-1].id}", rows.ink(scores))
+    for runs, scores in older:
         links = (Markup('<a href="#run-{0}">{0}</a>').format(run.id) for run in reversed(runs))
-        cells.append({"run": Markup(", ").join(links), "score": tally_words(scores), "csv": Markup('<a class="csv" href="{}" download>CSV</a>').format(csv)})
-    return tables.html_table([Column("run", "Run"), Column("score", "Score"), Column("csv", "Predictions")], cells)
+        cells.append({"run": Markup(", ").join(links), "score": tally_words(scores)})
+    csv = evidence.publish(book, "predictions", [{"ink": s.ink, **row} for scores in scored for s, row in zip(scores, rows.ink(scores), strict=True)])
+    link = f'<p class="note">Every prediction of every ink, scored: <a class="csv" href="{escape(csv)}" download>CSV</a></p>'
+    return f"{tables.html_table([Column('run', 'Run'), Column('score', 'Score')], cells)}\n\n{link}"
+
+
+def _measurements(book: Book, runs: list[Run], found: list[dict]) -> str:
+    """The newest run's results of each test and setting, all of them as CSV; `found` are the runs' `rows.results`."""
+
+    def setting(row: dict) -> tuple:
+        return tuple(row[k] for k in ("experiment", "model", "test", "depth_tokens", "backend", "settings", "origin"))
+
+    newest = {setting(row): row["run"] for row in found}
+    shown = [row for row in found if newest[setting(row)] == row["run"]]
+    words = "Every test, statistics recomputed from the raw samples where they were kept."
+    if len(shown) < len(found):
+        words = words.replace("Every test", "The newest result of each test", 1) + f" The CSV has all {len(found)}, of {len(runs)} runs."
+    return exhibits.results_table(book, runs, "measurements", words, found, shown)
 
 
 def _deepest(runs: list[Run]) -> tuple[Run, Result] | None:
-    deep = [(run, r) for run in runs for r in run.results if r.depth and compare.rate(r)]
+    deep = [(run, r) for run in runs for r in run.results if r.depth and r.failed is None]
     return max(deep, key=lambda h: h[1].depth) if deep else None
 
 
 def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
-    deep = [r for r in run.results if r.test == test and r.depth and r.model == model]
+    deep = [r for r in run.results if r.depth and r.model == model and r.test == test]
     base = rows.anchor(run, deep[0]) if deep else None
     if base is None:
         return []

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 
-import pandas as pd
 from markupsafe import Markup
 
 from macros import chart_cache, chart_layout
@@ -50,7 +49,7 @@ class Chart:
     """A chart to put on a picture: a kind of `macros.charts` that takes a size, its rows, and what they show in words."""
 
     kind: str
-    rows: pd.DataFrame
+    rows: list[dict]
     label: str
 
 
@@ -72,7 +71,7 @@ def png(words: Words, chart: Chart | None = None, size: str = "wide") -> bytes:
 
         return charts.to_png(svg(words, chart, width, height))
 
-    shown = [chart.kind, chart_cache.as_key(chart.rows)] if chart else []
+    shown = [chart.kind, chart.rows] if chart else []
     return chart_cache.kept(["picture", astuple(words), shown, width, height, chart_cache.drawn_by()], ".png", drawn)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Container
 from typing import Any
 
 from macros.inks import Ink
@@ -27,9 +28,9 @@ def problems(lab: Any, broken: set[str]) -> list[str]:
     return found
 
 
-def of_ink(lab: Any, ink: Ink) -> list[str]:
+def of_ink(withdrawn: Container[str], ink: Ink) -> list[str]:
     """A clock that ran backwards while an ink was open."""
-    if f"ink/{ink.id}" not in lab.withdrawn and ink.sealed and ink.written_at and ink.sealed.at < ink.written_at:
+    if f"ink/{ink.id}" not in withdrawn and ink.sealed and ink.written_at and ink.sealed.at < ink.written_at:
         return [f"labdata/ink/{ink.id}.yml: sealed.at: the clock ran backwards; got {ink.sealed.at}, "
                 f"opened {ink.written_at}; withdraw it, set the clock, ink again"]  # fmt: skip
     return []
@@ -49,11 +50,15 @@ def of_run(lab: Any, name: str, run: Run, dry_at: datetime.datetime | None) -> l
     return found + clock(run, f"labdata/runs/{name}.yml") + order(dry_at, run, f"labdata/runs/{name}.yml")
 
 
+def began(run: Run) -> datetime.datetime | None:
+    """The earliest hour a run tells; None: not recorded."""
+    return min((t for t in (run.started_at, *(r.started_at for r in run.results)) if t), default=None)
+
+
 def order(dry: datetime.datetime | None, run: Run, shown: str) -> list[str]:
     """A run must begin after its ink was dry, as far as both hours were recorded."""
-    began = min((t for t in (run.started_at, *(r.started_at for r in run.results)) if t), default=None)
-    if run.ink and dry and began and began < dry:
-        return [f"{shown}: ink.id: ink after run; got {run.ink.id} of {dry}, the run began {began}; "
+    if run.ink and dry and (start := began(run)) and start < dry:
+        return [f"{shown}: ink.id: ink after run; got {run.ink.id} of {dry}, the run began {start}; "
                 "no prediction of this run: withdraw the run, and measure again after the ink"]  # fmt: skip
     return []
 

@@ -75,8 +75,13 @@ def counted(shape: Shape, quant: str, imatrix: bool = False) -> list[Tensor]:
     >>> [(t.name, t.type, t.count) for t in counted(eight, "Q4_K_M") if "ffn_down" in t.name]
     [('blk.0.ffn_down.weight', 'Q6_K', 18), ('blk.4.ffn_down.weight', 'Q4_K', 18)]
     """
+    return list(_counted(shape, quant, imatrix))
+
+
+@lru_cache(maxsize=512)  # a page asks for its files' tables several times, a rebuild for the same again
+def _counted(shape: Shape, quant: str, imatrix: bool) -> tuple[Tensor, ...]:
     _known(quant)
-    found = []
+    found: list[Tensor] = []
     for alike in _alike(shape, imatrix):
         kinds: dict[str, list] = {}
         for name, dims, place in alike if PLACED.search(alike[0][0]) else alike[:1]:
@@ -85,7 +90,7 @@ def counted(shape: Shape, quant: str, imatrix: bool = False) -> list[Tensor]:
         if len(kinds) == 1:
             next(iter(kinds.values()))[2] = len(alike)
         found += [Tensor(name, dims, kind, count) for kind, (name, dims, count) in kinds.items()]
-    return found
+    return tuple(found)
 
 
 def _known(quant: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, model_validator
@@ -109,7 +110,7 @@ class Result(Strict):
             raise ValueError("sittings: their n do not add up to the number of samples_ns")
         return self
 
-    @property
+    @cached_property
     def test(self) -> str:
         """llama-bench's name of the test, depth left out ("pp512", "tg128", "pp512+tg128")."""
         return "+".join(f"{word}{n}" for word, n in (("pp", self.n_prompt), ("tg", self.n_gen)) if n)

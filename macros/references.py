@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel
 
 from macros import proof, shapes, units
 from macros.cards import Model, ShapeDoc
-from macros.fields import Quantity
-from macros.records import Check
+from macros.fields import Quantity, Strict
+from macros.inks import Ink, Prediction
+from macros.records import Check, InkRef, Run
 from macros.seals import sha256
 from macros.seen import GgufFiles
 
-__all__ = ["problems", "sha256", "shapeless", "unsourced"]
+__all__ = ["Gist", "gist", "problems", "sha256", "shapeless", "unsourced"]
 
 
 def unsourced(document: Any, shown: str, root: Path) -> list[str]:
@@ -103,8 +105,40 @@ def chips_given_twice(tables: dict[str, Any]) -> list[str]:
 _SPEC_DIMENSIONS = {"memory_bandwidth": "bytes_s", "peak_compute": "flops_s", "memory": "bytes", "cpu_bandwidth": "bytes_s"}
 
 
-def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
-    """References that lead nowhere, units of the wrong dimension, ink changed or written after its run, clocks that ran backwards."""
+class Gist(Strict):
+    """What the checks across files need of an ink or a run: where it passes them all, it is not decoded for them."""
+
+    sound: bool  # whether it passes those that it answers alone
+    machine: str
+    models: list[str]  # every one it names, once
+    at: AwareDatetime | None  # an ink: when it was dry; a run: when it began; None: not recorded
+    ink: InkRef | None = None  # of a run
+
+
+def gist(document: Any) -> Gist | None:
+    """The gist of an ink or a run; None: a document of another kind."""
+    if isinstance(document, Ink):
+        ids = {p.id for p in document.predictions}
+        sound = len(ids) == len(document.predictions) and all(units.dimension(p.unit) == _dimension(p) for p in document.predictions)
+        models = {t.model for p in document.predictions for t in p.targets}
+        return Gist(sound=sound and not proof.of_ink((), document), machine=document.machine, models=sorted(models), at=document.dry_at)
+    if isinstance(document, Run):
+        return Gist(sound=not proof.clock(document, ""), machine=document.machine, models=sorted({r.model for r in document.results}),
+                    at=proof.began(document), ink=document.ink)  # fmt: skip
+    return None
+
+
+def _dimension(p: Prediction) -> str:
+    """What a prediction's unit must be one of."""
+    return "ratio" if p.over or p.slower else "bytes" if p.of.test == "file_size" else "tok_s"
+
+
+def problems(lab: Any, broken: Container[str]) -> list[str]:
+    """References that lead nowhere, units of the wrong dimension, ink changed or written after its run, clocks that ran backwards.
+
+    Args:
+        broken: names of files with problems of their own: what names them is not dangling
+    """
     found: list[str] = []
 
     def known(shown: str, where: str, name: str, table: dict) -> None:
@@ -124,8 +158,7 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
         ids = Counter(p.id for p in predictions)
         found.extend(f"{shown}: {where}: id given twice; got {i!r}" for i, times in sorted(ids.items()) if times > 1)
         for i, p in enumerate(predictions):
-            wanted = "ratio" if p.over or p.slower else "bytes" if p.of.test == "file_size" else "tok_s"
-            if units.dimension(p.unit) != wanted:
+            if units.dimension(p.unit) != _dimension(p):
                 found.append(f"{shown}: {where}.{i}.unit: not a unit of what is predicted; got {p.unit!r}")
             for target in p.targets:
                 end = "of" if target is p.of else "over" if target is p.over else "slower"
@@ -134,10 +167,16 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
                     found.append(f"{shown}: {where}.{i}.{end}.model: known from a log alone, nothing can be predicted about it; got {target.model!r}")
 
     dry: dict[str, Any] = {}
-    for ink in lab.inks.values():  # once through, inks and runs alike: each is decoded for it (`macros.snapshot`)
+    inkable = lab.models.keys() - from_logs
+    for name in lab.inks:
+        of = lab.gists.get(f"ink/{name}")
+        dry[name] = of and of.at
+        if of and of.sound and of.machine in lab.machines and inkable.issuperset(of.models):
+            continue
+        ink = lab.inks[name]
         shown = f"labdata/ink/{ink.id}.yml"
         dry[ink.id] = ink.dry_at
-        found += proof.of_ink(lab, ink)
+        found += proof.of_ink(lab.withdrawn, ink)
         known(shown, "machine", ink.machine, lab.machines)
         predicted(shown, "predictions", ink.predictions)
     for ink in lab.open_inks.values():
@@ -166,7 +205,15 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
     for one in lab.latencies.values():
         known(f"labdata/latency/{one.id}.yml", "machine", one.machine, lab.machines)
         known(f"labdata/latency/{one.id}.yml", "model", one.model, lab.models)
-    for name, run in lab.runs.items():
+    for name in lab.runs:
+        of = lab.gists.get(f"runs/{name}")
+        if of and of.ink:
+            lab.ink_of[name] = of.ink.id
+        if of and of.sound and of.machine in lab.machines and name.split("/")[0] == of.machine and lab.models.keys() >= set(of.models):
+            dry_at = dry.get(of.ink.id) if of.ink else None
+            if not of.ink or f"ink/{of.ink.id}" not in lab.withdrawn and lab.ink_sha256.get(of.ink.id) == of.ink.sha256 and not (dry_at and of.at and of.at < dry_at):
+                continue
+        run = lab.runs[name]
         shown = f"labdata/runs/{name}.yml"
         known(shown, "machine", run.machine, lab.machines)
         if name.split("/")[0] != run.machine:
@@ -177,7 +224,7 @@ def problems(lab: Any, root: Path, broken: set[str]) -> list[str]:
         if run.ink:
             lab.ink_of[name] = run.ink.id
             known(shown, "ink.id", run.ink.id, lab.inks)
-            if run.ink.id in lab.inks and (now := sha256(root / "ink" / f"{run.ink.id}.yml")) != run.ink.sha256:
+            if run.ink.id in lab.inks and (now := lab.ink_sha256[run.ink.id]) != run.ink.sha256:
                 found.append(
                     f"{shown}: ink.sha256: labdata/ink/{run.ink.id}.yml was changed after this run; "
                     f"got {now[:12]}…, the run holds {run.ink.sha256[:12]}…; restore the ink"

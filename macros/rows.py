@@ -1,4 +1,4 @@
-"""The rows behind every table and chart, as data frames. Every page, figure and CSV is a view of these."""
+"""The rows behind every table and chart. Every page, figure and CSV is a view of these."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 
 from macros import compare, predict
 from macros.cards import Machine
@@ -26,17 +25,18 @@ def results(lab: Lab, runs: list[Run]) -> list[dict]:
     mean_tok_s, sigma_tok_s, n (NaN and 0 where the test failed; None where a log does not tell), load_before, note,
     origin (the instrument, where the run was imported), settings (what was told of the rest).
     """
-    return [_result(lab, run, r) for run in runs for r in run.results]
+    weights = {model: lab.models[model].weights for model in {r.model for run in runs for r in run.results}}
+    return [_result(run, r, weights[r.model]) for run in runs for r in run.results]
 
 
-def _result(lab: Lab, run: Run, r: Result) -> dict:
+def _result(run: Run, r: Result, weights: str) -> dict:
     m = rate(r) or Measured(math.nan, math.nan, 0)
-    note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r)
+    note = [f"failed: {r.failed}"] if r.failed else compare.conditions(r, m)
     return {
         "run": run.id,
         "experiment": r.experiment,
         "model": r.model,
-        "weights": lab.models[r.model].weights,
+        "weights": weights,
         "test": r.test,
         "depth_tokens": r.depth,
         "backend": r.backend,
@@ -93,7 +93,7 @@ def anchor(run: Run, result: Result) -> Result | None:
     """
     alike = [
         r for r in run.results
-        if (r.test, r.model, r.backend, r.depth) == (result.test, result.model, result.backend, 0) and rate(r)
+        if not r.depth and r.failed is None and (r.test, r.model, r.backend) == (result.test, result.model, result.backend)
     ]  # fmt: skip
     own = [r for r in alike if r.experiment == result.experiment]
     return (own + alike + [None])[0]
@@ -112,7 +112,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
         LabError: the run has no such sweep.
     """
     machine, card = lab.machines[run.machine], lab.models[model]
-    deep = [r for r in run.results if r.test == test and r.model == model and r.depth > 0 and rate(r)]
+    deep = [r for r in run.results if r.depth and r.failed is None and r.model == model and r.test == test]
     if not deep:
         raise LabError([f"labdata/runs/{run.machine}/{run.id}.yml: results: no depth sweep of {test} with {model}"])
     base = anchor_on or anchor(run, deep[0])
@@ -126,7 +126,7 @@ def sweep(lab: Lab, run: Run, test: str, model: str, anchor_on: Result | None = 
         predicted = base_rate.mean * ratio if base_rate else math.nan
         rows.append(
             {
-                "run": next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
+                "run": run.id if r is not anchor_on else next(x.id for x in [run, *lab.runs_of(run.machine)] if r in x.results),
                 "depth_tokens": r.depth,
                 **({"step_bytes": predict.step_bytes(card, r.depth, r.kv_types)} if r.n_gen else {}),
                 "measured_tok_s": m.mean,
@@ -215,43 +215,48 @@ def shares(lab: Lab, runs: list[Run]) -> list[dict]:
     return found
 
 
-def check(document: Check) -> pd.DataFrame:
+def check(document: Check) -> list[dict]:
     """A check's pairs: medians of both ways [unit of the check], their ratio b / a and its 95 % interval.
 
     The interval resamples whole pairs (percentile bootstrap, fixed seed), so that a slow minute
     which hit both ways of a pair does not count as a difference between them.
 
-    Columns: test, median_a, median_b, ratio, ratio_low, ratio_high, pairs.
+    Keys: test, median_a, median_b, ratio, ratio_low, ratio_high, pairs.
     """
     found = []
     for p in document.pairs:
         a, b, low, high = _resampled(tuple(p.a), tuple(p.b))
         found.append({"test": p.test, "median_a": a, "median_b": b, "ratio": b / a, "ratio_low": low, "ratio_high": high, "pairs": len(p.a)})
-    return pd.DataFrame(found)
+    return found
 
 
 @lru_cache(maxsize=64)  # a rebuild asks for the same ones again
 def _resampled(a: tuple[float, ...], b: tuple[float, ...]) -> tuple[float, float, float, float]:
     """Medians of both ways, and the interval of their ratio."""
     pairs = np.array([a, b])
-    drawn = np.random.default_rng(0).integers(0, len(a), (RESAMPLES, len(a)))
-    medians = np.median(pairs[:, drawn], axis=2)
-    low, high = np.percentile(medians[1] / medians[0], (2.5, 97.5))
+    n = len(a)
+    drawn = np.random.default_rng(0).integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
+    times = np.bincount(drawn.ravel(), minlength=n * RESAMPLES).reshape(RESAMPLES, n)  # how often each pair was drawn
+
+    def medians(values: np.ndarray) -> np.ndarray:
+        order = values.argsort()
+        upto = times[:, order].cumsum(axis=1)  # no sorting: the middle is where the count passes half
+        return (values[order][(upto > (n - 1) // 2).argmax(axis=1)] + values[order][(upto > n // 2).argmax(axis=1)]) / 2
+
+    low, high = np.percentile(medians(pairs[1]) / medians(pairs[0]), (2.5, 97.5))
     return float(np.median(pairs[0])), float(np.median(pairs[1])), float(low), float(high)
 
 
-def waits(document: Latency) -> pd.DataFrame:
-    """Time to first token by prompt length. Columns: n_prompt, mean_s, sigma_s, n, rate_tok_s (prompt tokens over the mean wait)."""
+def waits(document: Latency) -> list[dict]:
+    """Time to first token by prompt length. Keys: n_prompt, mean_s, sigma_s, n, rate_tok_s (prompt tokens over the mean wait)."""
     found = []
     for w in document.waits:
         seconds = np.array(w.samples_ns) / 1e9
         sigma = float(seconds.std(ddof=1)) if len(seconds) > 1 else math.nan
         found.append({"n_prompt": w.n_prompt, "mean_s": float(seconds.mean()), "sigma_s": sigma, "n": len(seconds), "rate_tok_s": w.n_prompt / seconds.mean()})
-    return pd.DataFrame(found)
+    return found
 
 
-def pairs(document: Check) -> pd.DataFrame:
-    """A check's pairs as they were run. Columns: test, pair, a, b [unit of the check]."""
-    return pd.DataFrame(
-        [{"test": p.test, "pair": i, "a": a, "b": b} for p in document.pairs for i, (a, b) in enumerate(zip(p.a, p.b, strict=True), 1)]
-    )
+def pairs(document: Check) -> list[dict]:
+    """A check's pairs as they were run. Keys: test, pair, a, b [unit of the check]."""
+    return [{"test": p.test, "pair": i, "a": a, "b": b} for p in document.pairs for i, (a, b) in enumerate(zip(p.a, p.b, strict=True), 1)]

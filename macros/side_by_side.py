@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from macros import calibration, compare, rows, subject_load
@@ -45,32 +45,41 @@ class Line:
         return f"{self.machine}/{self.model}/{self.backend}{'/synthetic' if self.synthetic else ''}"
 
 
-def lines(lab: Lab) -> list[Line]:
-    """Every machine's newest result at depth 0 of each test, model and backend; decode first, the nearest to its roof first."""
-    predicted, found = _Predicted(), []
-    for machine in lab.machines.values():
-        for run, r in rows.at_rest(lab, lab.runs_of(machine.id), explained_only=False):
-            card, m = lab.models[r.model], compare.rate(r)
-            if m is None or r.mixed:
-                continue
-            share = ratio = inside = None
-            if rows.explained(lab, run, r):
-                share = predicted.share(machine, card, r, m)
-                p = predicted.rate(machine, card, r)
-                ratio, inside = (m.mean / p.tok_s, p.low_tok_s <= m.mean <= p.high_tok_s) if p else (None, None)
-            found.append(Line(machine.id, run.id, card.name.removesuffix(", synthetic weights"), card.weights == "synthetic", r.test, r.backend, m, share, ratio, inside))
+def lines(lab: Lab, made: Mapping[str, list[Line]]) -> list[Line]:
+    """Every machine's lines, decode first, the nearest to its roof first.
+
+    Args:
+        made: by machine, those made before
+    """
+    maker = Maker()
+    found = [x for name in lab.machines for x in (made[name] if name in made else maker.lines(lab, name))]
     return sorted(found, key=lambda x: (not x.test.startswith("tg"), -(x.share or 0), x.machine, x.model, x.test, x.backend))
 
 
-class _Predicted:
-    """Work and loads by model and test, devices by machine and backend: a thousand machines share a dozen models."""
+class Maker:
+    """Makes machines' lines, and keeps work and loads by model and test: a thousand machines share a dozen models."""
 
     def __init__(self) -> None:
         self._work: dict[tuple[str, str], float] = {}
         self._loads: dict[tuple[str, str], Load] = {}
         self._devices: dict[tuple[str, str], Device] = {}
 
-    def share(self, machine: Machine, card: Model, r: Result, m: Measured) -> float | None:
+    def lines(self, lab: Lab, name: str) -> list[Line]:
+        """A machine's newest result at depth 0 of each test, model and backend."""
+        machine, found = lab.machines[name], []
+        for run, r in rows.at_rest(lab, lab.runs_of(name), explained_only=False):
+            card, m = lab.models[r.model], compare.rate(r)
+            if m is None or r.mixed:
+                continue
+            share = ratio = inside = None
+            if rows.explained(lab, run, r):
+                share = self._share(machine, card, r, m)
+                p = self._rate(machine, card, r)
+                ratio, inside = (m.mean / p.tok_s, p.low_tok_s <= m.mean <= p.high_tok_s) if p else (None, None)
+            found.append(Line(name, run.id, card.name.removesuffix(", synthetic weights"), card.weights == "synthetic", r.test, r.backend, m, share, ratio, inside))
+        return found
+
+    def _share(self, machine: Machine, card: Model, r: Result, m: Measured) -> float | None:
         roof = machine.specs.memory_bandwidth if r.n_gen else machine.specs.peak_compute
         if roof is None:
             return None
@@ -79,7 +88,7 @@ class _Predicted:
             self._work[key] = rows.token_work(card, r)[1]
         return m.mean * self._work[key] / roof.si
 
-    def rate(self, machine: Machine, card: Model, r: Result) -> calibration.Predicted | None:
+    def _rate(self, machine: Machine, card: Model, r: Result) -> calibration.Predicted | None:
         where = (machine.id, r.backend)
         if where not in self._devices:
             self._devices[where] = subject_load.device(machine, r.backend)[0]

@@ -13,31 +13,32 @@ import multiprocessing
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+import pydantic_core
+from pydantic import VERSION, BaseModel
 
-from macros import processes
+from macros import files, processes
 from macros.fields import Document
 
 FILE = Path(".cache/labdata.sqlite")
 AT_HAND = 5000  # documents kept as objects, some 35 KB each; the others are decoded when asked for
 WORTH_PROCESSES = 300  # files: a second's work
-Job = tuple[type[BaseModel], Path, Path]  # what a file should hold, where it is, the labdata folder
-TABLE = "CREATE TABLE IF NOT EXISTS documents (key BLOB PRIMARY KEY, raw TEXT NOT NULL, json BLOB NOT NULL)"
+Job = tuple[type[BaseModel], str, Path]  # what a file should hold, its place below the labdata folder, that folder
+Packed = tuple[str, str, bytes]  # the raw files a document names, its gist (`macros.references`), itself as JSON
+TABLE = "CREATE TABLE IF NOT EXISTS documents (key BLOB PRIMARY KEY, raw TEXT NOT NULL, gist TEXT NOT NULL, json BLOB NOT NULL)"
 
 
 @cache
 def _read_by() -> bytes:
     """Everything that decides what a file comes to: this package's code, and who reads YAML and validates."""
     code = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
-    return hashlib.sha256(b"".join([*code, *(version(p).encode() for p in ("pydantic", "pydantic-core", "pyyaml"))])).digest()
+    return hashlib.sha256(b"".join([*code, f"{VERSION}, {pydantic_core.__version__}, {files.READ_BY}".encode()])).digest()
 
 
 class Snapshot:
@@ -49,7 +50,7 @@ class Snapshot:
 
     def __init__(self, path: Path):
         self._rows, self._process = _opened(path), os.getpid()
-        self._raw = dict(self._rows.execute("SELECT key, raw FROM documents"))
+        self._beside = {key: beside for key, *beside in self._rows.execute("SELECT key, raw, gist FROM documents")}
         self._at_hand: OrderedDict[bytes, Any] = OrderedDict()
 
     @staticmethod
@@ -59,8 +60,12 @@ class Snapshot:
 
     def whole(self, key: bytes, raw: Path) -> bool:
         """Whether a document is kept, and what its sources name in `raw` is still there."""
-        names = self._raw.get(key)
-        return names is not None and all((raw / name).is_file() for name in names.split())
+        beside = self._beside.get(key)
+        return beside is not None and all((raw / name).is_file() for name in beside[0].split())
+
+    def gist(self, key: bytes) -> str:
+        """What was kept beside a document, unread."""
+        return self._beside[key][1]
 
     def get(self, kind: type[BaseModel], key: bytes) -> Any:
         """A document that is kept.
@@ -93,24 +98,24 @@ class Snapshot:
         if len(self._at_hand) > AT_HAND:
             self._at_hand.popitem(last=False)
 
-    def put(self, key: bytes, document: Document) -> bool:
+    def put(self, key: bytes, document: Document, gist: str = "") -> bool:
         """Keep a document; False where JSON would not bring back the same, or the disk refused."""
-        text = packed(document)
+        text = packed(document, gist)
         if text is None or not self.store(key, *text):
             return False
         self._keep(key, document)
         return True
 
-    def store(self, key: bytes, raw: str, text: bytes) -> bool:
+    def store(self, key: bytes, raw: str, gist: str, text: bytes) -> bool:
         """Keep what `packed` made of a document; False: the disk refused."""
         try:
-            self._rows.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (key, raw, text))
+            self._rows.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (key, raw, gist, text))
         except sqlite3.Error:
             return False
-        self._raw[key] = raw
+        self._beside[key] = [raw, gist]
         return True
 
-    def fill(self, pack: Callable[[Job], tuple[bytes, tuple[str, bytes]] | None], jobs: list[Job]) -> None:
+    def fill(self, pack: Callable[[Job], tuple[bytes, Packed] | None], jobs: list[Job]) -> None:
         """Keep what is lacking, read on every core, where that is worth starting processes; a sample says whether anything lacks.
 
         Args:
@@ -130,32 +135,32 @@ class Snapshot:
                     self.store(done[0], *done[1])
 
     def _lacks(self, job: Job) -> bool:
-        kind, path, root = job
+        kind, place, root = job
         try:
-            return not self.whole(self.key(kind, path.name, path.read_bytes()), root / "raw")
+            return not self.whole(self.key(kind, os.path.basename(place), (root / place).read_bytes()), root / "raw")
         except OSError:
             return False  # said when it is read in its turn
 
     def done(self, used: set[bytes]) -> None:
         """Commit; drop what no file says any more, once that is most of it."""
-        old = self._raw.keys() - used
+        old = self._beside.keys() - used
         try:
             if len(old) > len(used) + 100:
                 self._rows.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in old])
-                self._raw = {key: raw for key, raw in self._raw.items() if key in used}
+                self._beside = {key: beside for key, beside in self._beside.items() if key in used}
             self._rows.commit()
         except sqlite3.Error:
             pass
 
 
-def packed(document: Document) -> tuple[str, bytes] | None:
-    """The raw files a document names, and itself as JSON; None where JSON would not bring back the same."""
+def packed(document: Document, gist: str) -> Packed | None:
+    """What is kept of a document; None where JSON would not bring back the same."""
     text = document.model_dump_json(by_alias=True, exclude_unset=True).encode()
     try:
         same = type(document).model_validate_json(text) == document
     except ValueError:
         return None
-    return (" ".join(source.raw for source in document.sources.values() if source.raw), text) if same else None
+    return (" ".join(source.raw for source in document.sources.values() if source.raw), gist, text) if same else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +175,8 @@ class Kept:
 class Shelf(MutableMapping[str, Any]):
     """Documents by name, a `Kept` one decoded when asked for: ten thousand runs as objects would take 700 MB."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, Any] = {}
+    def __init__(self, found: Mapping[str, Any] | None = None) -> None:
+        self._found: dict[str, Any] = dict(found._found if isinstance(found, Shelf) else found or {})
 
     def __getitem__(self, name: str) -> Any:
         found = self._found[name]
@@ -207,7 +212,7 @@ def _opened(path: Path) -> sqlite3.Connection:
             rows = sqlite3.connect(path, timeout=30, check_same_thread=False)  # `mkdocs serve` builds in a thread
             rows.execute("PRAGMA synchronous=OFF")  # a torn file is found out and begun anew
             rows.execute(TABLE)
-            rows.execute("SELECT key, raw, json FROM documents LIMIT 1").fetchone()
+            rows.execute("SELECT key, raw, gist, json FROM documents LIMIT 1").fetchone()
             return rows
         except (OSError, sqlite3.Error):
             with contextlib.suppress(OSError):

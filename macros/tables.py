@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,14 @@ def table_figure(
 def _numbered(
     word: str, css: str, id: str, number: int, body: str, caption_html: str, csv_href: str | None, spec_href: str | None = None
 ) -> str:
-    link = Markup(' <a class="csv" href="{}" download>CSV</a>').format(csv_href) if csv_href else Markup("")
+    link = f' <a class="csv" href="{escape(csv_href)}" download>CSV</a>' if csv_href else ""
     # Search would list every axis label of a chart; a table's words are worth finding.
-    extra = Markup(" data-search-exclude") if css == "chart" else Markup("")
+    extra = " data-search-exclude" if css == "chart" else ""
     if spec_href:
-        link += Markup(' <a class="csv" href="{}" title="The chart as Vega-Lite, its rows inside">Spec</a>').format(spec_href)
-        extra += Markup(' data-chart="{}"').format(spec_href.removesuffix("json") + "js")
-    return _one_line(
-        Markup(
-            '<figure id="{}" class="{}"{}>{}<figcaption><b>{} {}.</b> {}{}</figcaption></figure>'
-        ).format(id, css, extra, Markup(body), word, number, Markup(caption_html), link)
-    )
+        link += f' <a class="csv" href="{escape(spec_href)}" title="The chart as Vega-Lite, its rows inside">Spec</a>'
+        extra += f' data-chart="{escape(spec_href.removesuffix("json") + "js")}"'
+    caption = f"<figcaption><b>{word} {number}.</b> {caption_html}{link}</figcaption>"
+    return _one_line(f'<figure id="{escape(id)}" class="{css}"{extra}>{body}{caption}</figure>')
 
 
 def _classes(column: Column) -> str:

@@ -214,4 +214,4 @@ def verdict_html(word: str) -> Markup:
     """A verdict with its mark; colour never stands alone."""
     good, bad = ("held", "unbroken"), ("missed", "broken")
     mark, css = ("●", "held") if word in good else ("✕", "missed") if word in bad else ("○", "undecided")
-    return Markup('<span class="verdict {}">{} {}</span>').format(css, mark, word)
+    return Markup(f'<span class="verdict {css}">{mark} {escape(word)}</span>')

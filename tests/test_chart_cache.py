@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from macros import chart_cache
+from macros import chart_cache, charts
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,3 +25,12 @@ def test_a_chart_needs_neither_altair_nor_vega():
         "print(sorted({'altair', 'vl_convert'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_explores_script_is_made_once_an_environment_and_anew_for_another_version(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(chart_cache, "ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(charts, "bundle", lambda: made.append(1) or f"script {len(made)}")
+    assert [chart_cache.vega(), chart_cache.vega()] == [b"script 1", b"script 1"]
+    monkeypatch.setattr(chart_cache, "version", lambda package: "another")
+    assert chart_cache.vega() == b"script 2"

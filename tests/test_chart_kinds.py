@@ -177,22 +177,21 @@ def test_rows_of_day_1_are_those_of_a_hand_calculation():
     lab = labdata.load()
     runs = lab.runs_on("day-01")
     scores = compare.scores(lab, "day-01", runs)
-    roof = figure_rows.roofline(lab, runs, scores).set_index(["test", "model"])
-    decode, prefill = roof.loc[("tg128", "qwen3-8b-q4_k_m")], roof.loc[("pp512", "qwen3-8b-q4_k_m")]
+    roof = {(row["test"], row["model"]): row for row in figure_rows.roofline(lab, runs, scores)}
+    decode, prefill = roof["tg128", "qwen3-8b-q4_k_m"], roof["pp512", "qwen3-8b-q4_k_m"]
     assert decode["flops_per_byte"] == pytest.approx(3.26, abs=0.01)
     assert prefill["flops_per_byte"] == pytest.approx(512 * 2 * 8.19 / 5.03, rel=1e-3)
     assert prefill["predicted_flops_s"] == pytest.approx(360 * 2 * 8.19e9)
     assert decode["measured_flops_s"] == pytest.approx(20.80 * 2 * 8.19e9)
     assert len(roof) == 4  # the CPU's results are not under the GPU's roofs
-    rates = figure_rows.inked_rates(scores).set_index("prediction")
-    assert rates.loc["prefill-guess", ["predicted", "measured"]].tolist() == [360, 228.94]
-    assert set(rates.index) == {"decode-ceiling", "prefill-guess", "q8-decode", "q8-prefill"}
-    cpu = figure_rows.without_gpu(lab, scores).set_index("prediction")
-    assert cpu.loc["cpu-decode", ["low", "high"]].tolist() == [0.9, 1.1]
-    assert cpu.loc["cpu-decode", "measured"] == pytest.approx(12.69 / 20.80, rel=1e-3)
+    rates = {row["prediction"]: row for row in figure_rows.inked_rates(scores)}
+    assert (rates["prefill-guess"]["predicted"], rates["prefill-guess"]["measured"]) == (360, 228.94)
+    assert set(rates) == {"decode-ceiling", "prefill-guess", "q8-decode", "q8-prefill"}
+    cpu = {row["prediction"]: row for row in figure_rows.without_gpu(lab, scores)}
+    assert (cpu["cpu-decode"]["low"], cpu["cpu-decode"]["high"]) == (0.9, 1.1)
+    assert cpu["cpu-decode"]["measured"] == pytest.approx(12.69 / 20.80, rel=1e-3)
 
 
 def test_a_spread_is_that_of_its_values():
-    values = pd.Series([*range(1, 102), 5, 5])
-    found = figure_rows.spread(values, pd.Series(["a"] * 101 + ["b"] * 2), 10).to_dict("records")
+    found = figure_rows.spread([*range(1, 102), 5, 5], ["a"] * 101 + ["b"] * 2, 10)
     assert found == [{"label": "a", "n": 101, "low": 11.0, "q1": 26.0, "median": 51.0, "q3": 76.0, "high": 91.0}]

@@ -133,8 +133,8 @@ def test_waits_are_averaged_from_their_samples():
     record = Latency.model_validate(
         {"schema": 1, "id": "x", "machine": "m", "model": "q", "started_at": "2026-11-30T00:00:00Z", "command": "x", "instrument": instrument,
          "host": host, "backend": "CPU", "n_threads": 1, "load_before": 0.0, "words": True, "waits": [text]}, strict=False)  # fmt: skip
-    (row,) = rows.waits(record).itertuples()
-    assert (row.mean_s, row.n, row.rate_tok_s) == (2.0, 2, 50.0) and row.sigma_s == pytest.approx(2**0.5)
+    (row,) = rows.waits(record)
+    assert (row["mean_s"], row["n"], row["rate_tok_s"]) == (2.0, 2, 50.0) and row["sigma_s"] == pytest.approx(2**0.5)
 
 
 def test_lengths_are_whole_numbers():

@@ -98,7 +98,7 @@ def test_a_checks_interval_resamples_whole_pairs():
     pairs = [Pairs(test=test, a=a, b=b, unit="tok/s") for test, b in series.items()]
     same = {"title": "t", "kind": "measured", "note": "n"}
     document = Check(schema=1, id="c", title="t", setting="s", date=None, a="x", b="y", pairs=pairs, source="s", sources={"s": same})
-    scaled, shuffled = rows.check(document).to_dict("records")
+    scaled, shuffled = rows.check(document)
     assert (scaled["median_a"], scaled["pairs"]) == (110.0, 5)
     assert scaled["ratio_low"] == scaled["ratio_high"] == pytest.approx(1.1)
     assert shuffled["ratio"] == 1 and shuffled["ratio_low"] < 1 < shuffled["ratio_high"]

@@ -17,7 +17,7 @@ from macros.side_by_side import Line
 
 @pytest.fixture(scope="module")
 def lines() -> list[Line]:
-    return side_by_side.lines(labdata.load())
+    return side_by_side.lines(labdata.load(), {})
 
 
 def of(lines: list[Line], machine: str, model: str, test: str, backend: str) -> Line:
@@ -111,7 +111,7 @@ def test_a_thousand_machines_stay_light_and_turn_over(page: Any, thousand: list[
     lab = labdata.load()
     machine = lab.machines["apple-m4-24gb"]
     names = {x.machine: machine.model_copy(update={"id": x.machine, "name": f"Machine {x.machine[-4:]} of {int(x.machine[-4:]) * 31 % 997}", "chip": "Apple M4"}) for x in thousand}
-    monkeypatch.setattr(side_by_side, "lines", lambda _: thousand)
+    monkeypatch.setattr(side_by_side, "lines", lambda *_: thousand)
     book = narrative.Book(replace(lab, machines=names), here="compare/")
     view = compare_page.View(book)
     html = view.table("lines", "All of them.") + view.difference("pair-table")

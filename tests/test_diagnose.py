@@ -9,9 +9,8 @@ from macros.diagnose import Symptom
 
 
 def named(row_id: str) -> list[str]:
-    frame = accuracy.scored()
-    row = frame[frame["id"] == row_id].to_dict("records")[0]
-    return [c.cause for c in diagnose.causes(accuracy.symptom(frame, row))]
+    row = next(r for r in accuracy.scored() if r["id"] == row_id)
+    return [c.cause for c in diagnose.causes(accuracy.symptom(accuracy.scored(), row))]
 
 
 @pytest.mark.parametrize("row, cause", [

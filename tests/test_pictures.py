@@ -13,7 +13,7 @@ from macros import charts, compare, figures, labdata, pictures
 
 # Day 1 as published.
 DEPTH = pd.DataFrame({"depth_tokens": [0, 2048, 4096, 8192], "measured_tok_s": [19.82, 19.20, 17.99, 15.97], "sigma_tok_s": [0.38, 0.28, 0.26, 0.06],
-                      "predicted_tok_s": [19.82, 18.73, 17.75, 16.05], "roof_tok_s": [23.86, 22.53, 21.36, 19.33]})  # fmt: skip
+                      "predicted_tok_s": [19.82, 18.73, 17.75, 16.05], "roof_tok_s": [23.86, 22.53, 21.36, 19.33]}).to_dict("records")  # fmt: skip
 CHART = pictures.Chart("decode_depth", DEPTH, "Decode rate in tokens per second against context depth. depth 0: measured 19.8.")
 WORDS = pictures.Words("Day 1 of 45", "The spec sheet called it", "≤ 24 tok/s", "20.80 ± 0.05 tok/s", "87 % of the memory roof", "Inklab · Apple M4")
 NS = "{http://www.w3.org/2000/svg}"
@@ -111,7 +111,7 @@ def test_the_day_is_shown_by_decode_against_depth_and_a_lab_without_depth_by_ban
     runs = lab.runs_on("day-01")
     chart = figures.picture_chart(lab, runs)
     assert chart.kind == "decode_depth"
-    assert chart.rows["measured_tok_s"].tolist() == [19.82, 19.20, 17.99, 15.97]
+    assert [row["measured_tok_s"] for row in chart.rows] == [19.82, 19.20, 17.99, 15.97]
     assert "depth 8,192: measured 16.0, predicted 16.0" in chart.label
     flat = [run for run in runs if not any(r.depth for r in run.results)]
     bars = figures.picture_chart(lab, flat)

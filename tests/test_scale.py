@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import sqlite3
@@ -137,10 +139,27 @@ def test_old_ink_is_a_line_and_the_list_of_machines_has_pages(lab_folder: Path, 
     book = narrative.Book(lab)
     book.turn_to("machines/generated-00000/")
     newest = [r.id for r in lab.runs_of("generated-00000")]
-    on = {ink: ([run], compare.scores(lab, ink, [run])) for name in newest[:2] for ink, run in [(lab.ink_of[f"generated-00000/{name}"], lab.runs[f"generated-00000/{name}"])]}
-    table = pages._earlier(book, on)
+    older = [([run], compare.scores(lab, run.ink.id, [run])) for run in lab.runs_of("generated-00000")[:2]]
+    table = pages._earlier(book, older, [scores for _, scores in older])
     assert all(f'href="#run-{name}"' in table for name in newest[:2])
-    assert [address for address in book.files if "scores-" in address] == [f"data/machines-generated-00000-scores-{name}.csv" for name in newest[:2]]
+    listed = list(csv.DictReader(io.StringIO(book.files["data/machines-generated-00000-predictions.csv"])))
+    assert 'href="../../data/machines-generated-00000-predictions.csv"' in table
+    assert [(row["ink"], row["prediction"]) for row in listed] == [(run.ink.id, p.id) for (run,), _ in older for p in lab.inks[run.ink.id].predictions]
+    assert {row["run"] for row in listed if row["measured"]} == set(newest[:2])
+
+
+def test_a_page_shows_the_newest_result_of_each_test_and_its_csv_has_all(lab_folder: Path, monkeypatch: pytest.MonkeyPatch):
+    lab = labdata.load(lab_folder)
+    monkeypatch.setattr(labdata, "ROOT", lab_folder)
+    book = narrative.Book(lab)
+    book.turn_to("machines/generated-00000/")
+    page, runs = pages.machine_page(book, "generated-00000"), lab.runs_of("generated-00000")
+    table = page[page.index('<figure id="measurements"'):].partition("</figure>")[0]
+    shown, last = re.findall(r'<tr>.*?#run-([\w-]+)"', table), {(r.test, r.model, r.depth, r.backend, r.experiment): run.id for run in runs for r in run.results}
+    assert sorted(shown) == sorted(last.values())
+    every = sum(len(run.results) for run in runs)
+    assert every > len(shown) and f"The CSV has all {every}, of {len(runs)} runs" in table
+    assert len(book.files["data/machines-generated-00000-measurements.csv"].splitlines()) == every + 1
     monkeypatch.setattr(paging, "A_PAGE", 2)
     assert list(paging.pages(lab)) == ["machines/page/2.md"]
     book.turn_to("machines/page/2/")

@@ -306,3 +306,21 @@ def test_byte_code_that_is_not_whole_goes_and_what_changed_is_compiled(tmp_path)
     os.utime(tmp_path / "bench" / "a.py", (later, later))
     setup.keep_bytecode(tmp_path / "venv", tmp_path)
     assert not kept.exists() or kept.read_bytes() == whole
+
+
+def test_what_a_build_loads_is_compiled_once_after_an_installation(tmp_path):
+    for part in setup.OWN:
+        (tmp_path / part).mkdir()
+    (tmp_path / "macros" / "a.py").write_text("import inklab_package\n")
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "inklab_package.py").write_text("A = 1\n")
+    setup.python(venv).write_text(f'#!/bin/sh\nPYTHONPATH="{venv}" exec "{sys.executable}" "$@"\n')
+    setup.python(venv).chmod(0o755)
+    setup.keep_bytecode(venv, tmp_path)
+    assert not list(venv.rglob("*.pyc")), "nothing was installed"
+    setup.write_stamp(venv, "site", {})
+    later = (venv / "bytecode").stat().st_mtime + 5
+    os.utime(setup.stamp_path(venv, "site"), (later, later))
+    setup.keep_bytecode(venv, tmp_path)
+    assert [path.name.split(".")[0] for path in venv.rglob("*.pyc")] == ["inklab_package"]

@@ -1,0 +1,109 @@
+"""Machines' pages, each made whole by itself, so that other processes can: MkDocs' own steps for a page, one after another.
+
+In MkDocs' round a page that holds nothing stands for it: links to it are known, and it is in the site's map.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+from jinja2 import Environment, Template
+from mkdocs import utils
+from mkdocs.commands.build import get_context
+from mkdocs.structure.pages import Page
+
+from macros import ahead, built, outputs, side_by_side, summary
+from macros.feeds import Report
+from macros.narrative import Book
+from macros.outputs import Site
+from macros.side_by_side import Line
+from macros.summary import Summary
+
+_NOTHING = Template("")  # MkDocs writes no page that comes out empty, and would say so of each
+logging.getLogger("mkdocs.commands.build").addFilter(lambda record: not record.getMessage().startswith("Page skipped: 'machines/"))
+
+
+@dataclass(frozen=True)
+class Round:
+    """What every page of a build is made with."""
+
+    book: Book
+    config: Any
+    files: Any
+    nav: Any
+    env: Environment
+    site: Site
+    cards: bool
+    compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the rest of the site needs of a machine's page once it is written.
+
+    Args:
+        listed: of its front matter, what lists of pages say: description, day it was updated
+        anchors: its own; links: those it leads to, by the file's address below docs/
+        read: what the check of the site needs of it
+    """
+
+    sentence: str
+    lines: list[Line]
+    summary: Summary
+    report: Report
+    listed: dict[str, str]
+    open_parts: list[str]
+    anchors: set[str]
+    links: dict[str, dict[str, str]]
+    read: built.Page
+
+
+def make(around: Round, name: str) -> Made:
+    """Write a machine's page and all that lies beside it."""
+    book, config, files = around.book, around.config, around.files
+    events, file = config.plugins, files.get_file_from_path(f"machines/{name}.md")
+    standing, before, book.open_parts = file.page, book.open_parts, []
+    try:
+        page = events.on_pre_page(Page(None, file, config), config=config, files=files)
+        page.read_source(config)
+        page.markdown = events.on_page_markdown(page.markdown, page=page, config=config, files=files)
+        page.render(config, files)
+        page.content = events.on_page_content(page.content, page=page, config=config, files=files)
+        found = summary.publish(book, name)
+        told = outputs.report(book, found)
+        outputs.complete(book, page, around.site, around.cards, found, told)
+        context = events.on_page_context(get_context(around.nav, files, config, page), page=page, config=config, nav=around.nav)
+        output = events.on_post_page(around.env.get_template("main.html").render(context), page=page, config=config)
+        data = output.encode("utf-8", errors="xmlcharrefreplace")
+        utils.write_file(data, file.abs_dest_path)
+        links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
+        listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), found, told, listed, book.open_parts, page.present_anchor_ids, links, built.read(data))
+    finally:
+        file.page, book.open_parts = standing, before
+
+
+class Standing(Page):
+    """A machine's page in MkDocs' round."""
+
+    made: Made
+
+    def __init__(self, file: Any, around: Round):
+        super().__init__(None, file, around.config)
+        self.around = around
+
+    def read_source(self, config: Any) -> None:
+        machine = self.around.book.lab.machines[self.file.name]
+        self.markdown, self.meta = "", {"title": machine.name, "render_macros": False, "search": {"exclude": True}, "template": _NOTHING}
+
+    def render(self, config: Any, files: Any) -> None:
+        """Take what was made of it, or make it now."""
+        self.made = ahead.made(self.file.name)
+        book = self.around.book
+        book.sentences[self.file.name], book.lines[self.file.name], book.summaries[self.file.name] = self.made.sentence, self.made.lines, self.made.summary
+        book.open_parts += self.made.open_parts
+        self.content, self.meta = "", self.meta | self.made.listed
+        self.present_anchor_ids = self.made.anchors
+        self.links_to_anchors = {files.get_file_from_path(to): anchors for to, anchors in self.made.links.items()}
