@@ -104,7 +104,7 @@ check-post: ## a draft edited by hand against the summary of today: FILE=drafts/
 check: ## check all of labdata/, its seals against git, that docs/ types no result by hand, and site/ where it was built
 	@$(SETUP) site
 	@$(VENV_PYTHON) -m bench check
-	@if [ -d site ]; then $(VENV_PYTHON) -m macros.built; fi
+	@if [ -f site/index.html ]; then $(VENV_PYTHON) -m macros.built; fi
 
 test: ## run the whole test suite
 	@$(SETUP) test

@@ -49,7 +49,7 @@ def scored() -> list[dict]:
     """
     fit = calibration.fitted()
     if fit["inputs"] != calibration.inputs_sha256():
-        raise corpus.CorpusError([f"{calibration.FIT}: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`"])
+        raise corpus.CorpusError([f"{corpus.shown(calibration.FIT)}: inputs: measurements or code have changed since the fit; bring it up to date with `make fit`"])
     found = []
     for row, case in calibration.cases():
         predicted, low, high, _ = fit["held_out"][row["id"]]

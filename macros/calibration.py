@@ -43,7 +43,7 @@ def fitted() -> dict:
         document = json.loads(FIT.read_text(encoding="utf-8"))
         return {key: document[key] for key in ("inputs", "coefficients", "intervals", "own_row", "held_out", "own_held_out")}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise corpus.CorpusError([f"{FIT}: file: cannot be read; {error}; write it with `make fit`"]) from None
+        raise corpus.CorpusError([f"{corpus.shown(FIT)}: file: cannot be read; {error}; write it with `make fit`"]) from None
 
 
 @cache

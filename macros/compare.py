@@ -259,22 +259,31 @@ def result_of(lab: Lab, machine: str, run: str, test: str, depth: int = 0, model
     return hits[0]
 
 
+def share(fraction: float) -> str:
+    """A fraction in whole percent, as pages write it.
+
+    >>> share(0.114)
+    '11\\u202f%'
+    """
+    return f"{100 * fraction:.0f}\u202f%"
+
+
 def conditions(result: Result, measured: Measured | None = None) -> list[str]:
     """What a reader must know beside this number: busy or hot machine, noise, an outlier, a trend; empty when calm. `measured` is its `rate`, where that is at hand."""
     words = []
     if result.load_before is not None and result.load_before > BUSY_LOAD:
-        words.append(f"busy machine: {result.load_before:.0%} of the cores in use before the test")
+        words.append(f"busy machine: {share(result.load_before)} of the cores in use before the test")
     words += surroundings(result)
     measured = measured or rate(result)
     if measured and measured.relative_sigma > NOISY_SIGMA:
-        words.append(f"noisy: σ is {measured.relative_sigma:.0%} of the mean")
+        words.append(f"noisy: σ is {share(measured.relative_sigma)} of the mean")
     times = result.samples_ns or []
     odd = noise.outlier(times)
     if odd is not None:
         words.append(f"outlier: repetition {odd + 1} of {len(times)} took {1 + noise.from_others(times, odd):.2f} times as long as the others")
     change = noise.trend(times)
     if change is not None:
-        words.append(f"trend: {abs(change):.0%} {'slower' if change > 0 else 'faster'} from the first to the last repetition")
+        words.append(f"trend: {share(abs(change))} {'slower' if change > 0 else 'faster'} from the first to the last repetition")
     return words
 
 
@@ -286,10 +295,10 @@ def surroundings(result: Result) -> list[str]:
         words.append("hot: the CPU slowed itself down meanwhile")
     limit = min((x for s in sittings for x in s.speed_limit if x is not None), default=1.0)
     if limit < 1:
-        words.append(f"hot: the CPU was held to {limit:.0%} of its speed")
+        words.append(f"hot: the CPU was held to {share(limit)} of its speed")
     stolen = max((s.steal for s in sittings if s.steal is not None), default=0.0)
     if stolen > STOLEN:
-        words.append(f"shared host: {stolen:.0%} of the cores' time went to others")
+        words.append(f"shared host: {share(stolen)} of the cores' time went to others")
     failed = [s.failed for s in sittings if s.failed]
     if failed and not result.failed:
         words.append(f"{len(failed)} of {len(sittings)} rounds failed: {failed[0]}")

@@ -57,6 +57,16 @@ class Case:
         return self.loads[0].phase if len(self.loads) == 1 else "mixed"
 
 
+def shown(path: Path) -> str:
+    """A file as messages name it: from the project's folder where it lies there.
+
+    >>> shown(MEASUREMENTS)
+    'labdata/corpus/measurements.csv'
+    """
+    home = FOLDER.parent.parent
+    return path.relative_to(home).as_posix() if path.is_relative_to(home) else str(path)
+
+
 def read(path: Path, needed: tuple[str, ...] = NEEDED) -> Iterator[dict[str, str]]:
     """Rows of a results file in the corpus's columns.
 
@@ -67,16 +77,16 @@ def read(path: Path, needed: tuple[str, ...] = NEEDED) -> Iterator[dict[str, str
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = csv.reader(file, strict=True)
             header = next(lines, [])
-            problems = [f"{path}: {c}: column missing; got {', '.join(header[:40]) or 'an empty file'}" for c in needed if c not in header]
-            problems += [f"{path}: {c}: column given twice" for c in sorted({c for c in header if header.count(c) > 1})]
+            problems = [f"{shown(path)}: {c}: column missing; got {', '.join(header[:40]) or 'an empty file'}" for c in needed if c not in header]
+            problems += [f"{shown(path)}: {c}: column given twice" for c in sorted({c for c in header if header.count(c) > 1})]
             rows = []
             for line in lines:
                 if len(line) == len(header):
                     rows.append(dict(zip(header, line)))
                 elif line:
-                    problems.append(f"{path}: line {lines.line_num}: {len(line)} fields; the header has {len(header)}")
+                    problems.append(f"{shown(path)}: line {lines.line_num}: {len(line)} fields; the header has {len(header)}")
     except (OSError, csv.Error, ValueError) as error:
-        raise CorpusError([f"{path}: file: cannot be read; {getattr(error, 'strerror', None) or error}"]) from None
+        raise CorpusError([f"{shown(path)}: file: cannot be read; {getattr(error, 'strerror', None) or error}"]) from None
     if problems:
         raise CorpusError(problems)
     yield from rows
@@ -91,7 +101,7 @@ def measurements(path: Path = MEASUREMENTS) -> list[dict[str, str]]:
     rows = list(read(path, ("id", "source_url", "machine", *INPUTS, *MEASURED)))
     problems, seen = [], set()
     for row in rows:
-        where = f"{path}: {row['id'] or 'row without id'}"
+        where = f"{shown(path)}: {row['id'] or 'row without id'}"
         if row["id"] in seen or not row["id"]:
             problems.append(f"{where}: id: missing or given twice")
         seen.add(row["id"])

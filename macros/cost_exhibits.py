@@ -6,7 +6,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from macros import evidence, tables
+from macros import compare, evidence, tables
 from macros.costs import Costs
 from macros.narrative import Book
 from macros.tables import Column
@@ -47,7 +47,7 @@ def cost_table(book: Book, id: str, caption: str) -> str:
                       "limit": ", ".join(limit), "more": number(r["a_machine_s"] * 1e3, 1) if r["a_machine_s"] is not None else ""})  # fmt: skip
     columns = [Column("what", "Command"), Column("wall", "Time [s]", "right", "measured"), Column("cpu", "CPU [s]", "right"),
                Column("peak", "Memory [MB]", "right"), Column("limit", "Limit", "right"), Column("more", "A machine more [ms]", "right")]  # fmt: skip
-    words = f"{caption} {record.setting}; {record.load_before:.0%} of the cores in use before it; {record.started_at:%-d %B %Y}."
+    words = f"{caption} {record.setting}; {compare.share(record.load_before)} of the cores in use before it; {record.started_at:%-d %B %Y}."
     return tables.table_figure(id, book.number("table"), tables.html_table(columns, cells), words, evidence.publish(book, id, found))
 
 

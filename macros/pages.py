@@ -79,7 +79,7 @@ def _waits_section(book: Book, name: str) -> list[str]:
     parts = ["## Time to first token {#ttft}"] if newest else []
     for d in newest.values():
         said = "prompts as text" if d.words else "prompts as token ids: the file has no vocabulary"
-        busy = f" Busy machine: {d.load_before:.0%} of the cores in use before it." if d.load_before > compare.BUSY_LOAD else ""
+        busy = f" Busy machine: {compare.share(d.load_before)} of the cores in use before it." if d.load_before > compare.BUSY_LOAD else ""
         caption = (f"{inert(book.lab.models[d.model].name)}, {inert(d.backend)}, {d.n_threads} threads, {d.started_at:%Y-%m-%d}. From the prompt "
                    f"to the first word of the answer, end to end; {said}. No prediction was written first.{busy}")
         parts.append(exhibits.waits_table(book, d, f"ttft-{d.model}", caption))

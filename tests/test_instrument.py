@@ -258,8 +258,8 @@ def test_conditions_name_what_happened():
     around = {"load": [0.0, 0.0], "throttled": 3, "steal": 0.08, "speed_limit": [1.0, 0.8]}
     said = compare.conditions(schedule.sitting(hot, **around))
     assert said == [
-        "hot: the CPU slowed itself down meanwhile", "hot: the CPU was held to 80% of its speed",
-        "shared host: 8% of the cores' time went to others", "trend: 8% slower from the first to the last repetition"]  # fmt: skip
+        "hot: the CPU slowed itself down meanwhile", "hot: the CPU was held to 80\u202f% of its speed",
+        "shared host: 8\u202f% of the cores' time went to others", "trend: 8\u202f% slower from the first to the last repetition"]  # fmt: skip
     odd = result([1_000_000_000] * 4 + [2_000_000_000])
     assert "outlier: repetition 5 of 5 took 2.00 times as long as the others" in compare.conditions(odd)
 

@@ -47,8 +47,8 @@ def test_a_computed_number_names_its_inputs_and_they_give_it(read):
     shown = float(page.locator("p.lead a.derived data").get_attribute("value"))
     assert math.isclose(shown, 100 * given[0] * given[1] / given[2], rel_tol=1e-8)
     panel.get_by_role("link", name="120").click()  # an input answers in turn
-    assert "Apple support: M4 tech specs" in page.locator(".panel").inner_text()
-    assert page.locator(".panel a[href='https://support.apple.com/en-us/122209']").count() == 1
+    assert "Apple support: MacBook Pro (14-inch, M4, 2024) tech specs" in page.locator(".panel").inner_text()
+    assert page.locator(".panel a[href='https://support.apple.com/en-us/121552']").count() == 1
 
 
 def test_every_value_in_the_prose_is_a_number_for_machines(read):
