@@ -46,7 +46,7 @@ def machine_page(book: Book, name: str) -> str:
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
-    parts += _waits_section(book, name)
+    parts += [*_sweep_section(book, runs, "tg"), *_sweep_section(book, runs, "pp"), *_waits_section(book, name)]
     if runs:
         parts += _bandwidth_section(book, runs)
         parts += [_heading("Raw measurements", "raw"), _measurements(book, runs, found)]
@@ -62,8 +62,8 @@ def machine_page(book: Book, name: str) -> str:
     return f'<p class="kicker">Machine</p>\n<h1 id="{title}">{inert(machine.name)}</h1>\n{body}'
 
 
-def _heading(words: str, id: str, level: int = 2) -> str:
-    return f'<h{level} id="{id}">{words}</h{level}>'
+def _heading(words: str, id: str) -> str:
+    return f'<h2 id="{id}">{words}</h2>'
 
 
 def _roofline(book: Book, runs: list[Run], scores: list[Score]) -> list[str]:
@@ -120,7 +120,7 @@ def specs_table(book: Book, machine: Machine) -> str:
     return tables.html_table(columns, cells)
 
 
-WHOLE = 2  # newest inks shown prediction by prediction, with their charts; a reader of ten runs wants the last ones
+WHOLE = 2  # newest inks shown prediction by prediction, the newest with its chart; a reader of ten runs wants the last ones
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
@@ -132,17 +132,12 @@ def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], ind
         str(exhibits.seal(book, ink, runs, scores)),
         exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
     ]
-    if any(s.gap is not None for s in scores):
+    if index == 0 and any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
-        parts.append(exhibits.ratio_figure(book, scores, f"ratios{tail}", words))
+        parts.append(exhibits.ratio_figure(book, scores, "ratios", words))
     if anchors.of_ink(book.lab, ink):
         words = "Predicted ratios as rates, from the ink alone and re-anchored on a measured rate. The anchor was chosen after measuring."
         parts.append(exhibits.anchor_table(book, ink, f"anchors{tail}", words))
-    hit = _deepest(runs)
-    if hit:
-        run, result = hit
-        for test in sorted({r.test for r in run.results if r.depth and r.failed is None}, key=lambda t: t[0] != "t"):
-            parts += _sweep(book, run, test, result.model, f"{test[:2]}{tail}")
     return parts
 
 
@@ -171,27 +166,33 @@ def _measurements(book: Book, runs: list[Run], found: list[dict]) -> str:
     return exhibits.results_table(book, runs, "measurements", words, found, shown)
 
 
-def _deepest(runs: list[Run]) -> tuple[Run, Result] | None:
-    deep = [(run, r) for run in runs for r in run.results if r.depth and r.failed is None]
-    return max(deep, key=lambda h: h[1].depth) if deep else None
+def _sweep_section(book: Book, runs: list[Run], phase: str) -> list[str]:
+    """Rate against depth, of the newest run with ink that has it from depth 0 on.
+
+    Args:
+        phase: "tg" or "pp", as the names of its tests begin
+    """
+    for run in reversed(runs):
+        deep = [r for r in run.results if run.ink and r.depth and r.failed is None and r.test.startswith(phase)]
+        if deep:
+            result = max(deep, key=lambda r: r.depth)
+            found = rows.sweep(book.lab, run, result.test, result.model)
+            if found[0]["depth_tokens"] == 0:
+                return _sweep(book, result, found)
+    return []
 
 
-def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
-    deep = [r for r in run.results if r.depth and r.model == model and r.test == test]
-    base = rows.anchor(run, deep[0]) if deep else None
-    if base is None:
-        return []
-    found = rows.sweep(book.lab, run, test, model)
+def _sweep(book: Book, result: Result, found: list[dict]) -> list[str]:
     last = found[-1]
-    what = "Decode" if test.startswith("tg") else "Prefill"
-    law = "the KV cache's bytes" if test.startswith("tg") else "attention's FLOPs"
+    phase, what, law = ("tg", "Decode", "the KV cache's bytes") if result.n_gen else ("pp", "Prefill", "attention's FLOPs")
     kept = last["measured_tok_s"] / found[0]["measured_tok_s"]
     caption = (
-        f"{what} rate against context depth, {inert(book.lab.models[model].name)}. "
+        f"{what} rate against context depth, {inert(book.lab.models[result.model].name)}, run {last['run']}. "
         f"At {number(last['depth_tokens'], 0)} tokens {percent(kept, how='rate at depth / rate at 0', decimals=0)} "
         f"of the rate at depth 0 is left; {law} alone, anchored at depth 0, put it {_side(last['gap'])}."
     )
-    return [_heading(f"{what} against depth", f"{tail}-depth", 3), exhibits.depth_figure(book, run, test, model, f"{tail}-chart", caption)]
+    figure = evidence.figure(book, f"{phase}-chart", f"{what.lower()}_depth", found, caption, exhibits.depth_label(found, result.test))
+    return [_heading(f"{what} against depth", f"{phase}-depth"), figure]
 
 
 def _side(gap: float) -> str:
