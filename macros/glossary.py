@@ -12,6 +12,7 @@ from macros import notes
 _ENTRY = re.compile(r'^(?P<term>\S.*?) \{: #(?P<anchor>[\w-]+)(?: data-also="(?P<also>[^"]*)")? \}\n:\s+(?P<means>.+)$', re.M)
 _QUIET = {"a", "code", "pre", "math", "svg", "h1", "h2", "h3", "h4", "table", "figure", "figcaption", "summary", "script", "button", "b", "strong", "data", "form"}
 _SPOKEN = {"p", "li", "dd"}
+_WHOLE = {"figure", "table", "svg"}  # most of a page, and nothing in it is looked through
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)([^>]*)>")
 
 
@@ -62,10 +63,12 @@ def mark(html: str, known: list[Entry], page: str) -> str:
         return notes.term(match[1], entry.anchor, notes.facts(Markup("<b>{}</b>: {}").format(entry.term, entry.means), (("See", more),)))
 
     made, open_tags, at = [], [], 0
-    for tag in _TAG.finditer(html):
-        made += [_words(html[at : tag.start()], open_tags, pattern, link), tag[0]]
-        at = tag.end()
-        name = tag[2].lower()
+    while tag := _TAG.search(html, at):
+        name, end = tag[2].lower(), tag.end()
+        if not tag[1] and (name in _WHOLE or 'class="provenance"' in tag[3]):
+            end = max(end, html.find(f"</{name}>", end))
+        made += [_words(html[at : tag.start()], open_tags, pattern, link), html[tag.start() : end]]
+        at = end
         if name in _QUIET | _SPOKEN:
             if not tag[1]:
                 open_tags.append(name)

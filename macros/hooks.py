@@ -65,12 +65,12 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import current_book, pages, paging
+    from macros import current_book, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
-    generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
-    for address, text in {**generated, **paging.pages(lab)}.items():
+    machines = dict.fromkeys((f"machines/{name}.md" for name in lab.machines), "")  # made whole by `macros.apart`
+    for address, text in (machines | paging.pages(lab)).items():
         files.append(File.generated(config, address, content=text))
     for late in ("compare.md", "data.md"):  # they show what other processes make meanwhile
         last = files.get_file_from_path(late)
