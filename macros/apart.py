@@ -6,7 +6,8 @@ In MkDocs' round a page that holds nothing stands for it: links to it are known,
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from jinja2 import Environment, Template
@@ -14,7 +15,9 @@ from mkdocs import utils
 from mkdocs.commands.build import get_context
 from mkdocs.structure.pages import Page
 
-from macros import ahead, built, outputs, side_by_side, summary
+from macros import ahead, built, downloads, outputs, side_by_side, summary
+from macros.downloads import Listed, Parts, Piece
+from macros.export import Rows
 from macros.feeds import Report
 from macros.narrative import Book
 from macros.outputs import Site
@@ -35,7 +38,17 @@ class Round:
     env: Environment
     site: Site
     cards: bool
+    rows: Rows
+    parts: Parts
     compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
+
+    @cached_property
+    def tables(self) -> list[Listed]:
+        """The downloads' tables, once every machine's page is made: their files are put together from then on."""
+        tables, rest = ahead.first()
+        self.parts.add(rest)
+        ahead.last(tables, self.parts.places)
+        return self.parts.listed(tables)
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,7 @@ class Made:
         listed: of its front matter, what lists of pages say: description, day it was updated
         links: anchors it leads to, by the file's address below docs/
         read: what the check of the site needs of it
+        rows: its documents' in the downloads, until they are taken from it
     """
 
     sentence: str
@@ -55,6 +69,7 @@ class Made:
     open_parts: list[str]
     links: dict[str, dict[str, str]]
     read: built.Page
+    rows: list[Piece]
 
 
 def make(around: Round, name: str) -> Made:
@@ -77,7 +92,7 @@ def make(around: Round, name: str) -> Made:
         utils.write_file(data, file.abs_dest_path)
         links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, links, built.read(data))
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, links, built.read(data), downloads.pieces(around.rows, name))
     finally:
         file.page, book.open_parts = standing, before
 
@@ -97,7 +112,9 @@ class Standing(Page):
 
     def render(self, config: Any, files: Any) -> None:
         """Take what was made of it, or make it now."""
-        self.made = ahead.made(self.file.name)
+        made = ahead.made(self.file.name)
+        self.around.parts.add(made.rows)
+        self.made = replace(made, rows=[])
         book = self.around.book
         book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
         book.open_parts += self.made.open_parts
