@@ -26,12 +26,11 @@ def define_env(env: Any) -> None:
 
     from macros import (
         accuracy_exhibits,
-        ahead,
         architectures,
-        asides,
         compare,
         cost_exhibits,
         downloads,
+        export,
         exhibits,
         figures,
         file_tables,
@@ -193,7 +192,7 @@ def define_env(env: Any) -> None:
     def day_index(most: int | None = None) -> str:
         return front.day_index(book, most)
 
-    env.macro(lambda derived: downloads.table_list(book, ahead.written(book), derived), "data_tables")
+    env.macro(lambda derived: downloads.table_list(book, book.tables() if book.tables else downloads.listed(export.tables(book.lab)), derived), "data_tables")
     env.macro(partial(downloads.address, book), "data_href")
 
     @env.macro

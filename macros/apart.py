@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from jinja2 import Environment, Template
@@ -17,7 +18,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from macros import ahead, built, outputs, pages, side_by_side, summary
+from macros import ahead, built, downloads, outputs, pages, side_by_side, summary
+from macros.downloads import Listed, Parts, Piece
+from macros.export import Rows
 from macros.feeds import Report
 from macros.narrative import Book
 from macros.outputs import Site
@@ -38,7 +41,17 @@ class Round:
     env: Environment
     site: Site
     cards: bool
+    rows: Rows
+    parts: Parts
     compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
+
+    @cached_property
+    def tables(self) -> list[Listed]:
+        """The downloads' tables, once every machine's page is made: their files are put together from then on."""
+        tables, rest = ahead.first()
+        self.parts.add(rest)
+        ahead.last(tables, self.parts.places)
+        return self.parts.listed(tables)
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,7 @@ class Made:
     Args:
         listed: of its front matter, what lists of pages say: description, day it was updated
         read: what the check of the site needs of it
+        rows: its documents' in the downloads, until they are taken from it
     """
 
     sentence: str
@@ -56,6 +70,7 @@ class Made:
     listed: dict[str, str]
     open_parts: list[str]
     read: built.Page
+    rows: list[Piece]
 
 
 _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
@@ -95,7 +110,7 @@ def make(around: Round, name: str) -> Made:
         data = output.encode("utf-8", errors="xmlcharrefreplace")
         utils.write_file(data, file.abs_dest_path)
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, built.read(data))
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, built.read(data), downloads.pieces(around.rows, name))
     finally:
         file.page, book.open_parts = standing, before
 
@@ -114,7 +129,9 @@ class Standing(Page):
 
     def render(self, config: Any, files: Any) -> None:
         """Take what was made of it, or make it now."""
-        self.made = ahead.made(self.file.name)
+        made = ahead.made(self.file.name)
+        self.around.parts.add(made.rows)
+        self.made = replace(made, rows=[])
         book = self.around.book
         book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
         book.open_parts += self.made.open_parts

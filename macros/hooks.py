@@ -83,24 +83,31 @@ def on_files(files: Any, config: Any) -> Any:
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
     global _round
-    from macros import ahead, apart, chart_cache, current_book, downloads, outputs
+    from macros import ahead, apart, chart_cache, current_book, downloads, export, outputs
+    from macros.flat import Table
 
     book = current_book()
     for page in nav.pages:
         page.read_source(config)  # menus name a page by its front matter
     env = config.theme.get_env()
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
-    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview)
+    folder = Path(config["site_dir"], downloads.FOLDER)
+    rows, parts = export.Rows(book.lab), downloads.Parts(folder)
+    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview, rows=rows, parts=parts)
+    book.tables = lambda: _round.tables
     machines = [file for file in files.documentation_pages() if file.name in book.lab.machines and file.src_uri == f"machines/{file.name}.md"]
     for file in machines:
         apart.Standing(file, _round)
 
-    def write() -> list[downloads.Listed]:
+    def rest() -> tuple[list[Table], list[downloads.Piece]]:
         book.publish(f"assets/{chart_cache.vega_name()}", chart_cache.vega())
-        return downloads.write(book.lab, Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
+        downloads.write_copies(folder)
+        made = downloads.pieces(rows, "")
+        return rows.tables(), made
 
     # MkDocs comes to the machines in the order it reads files.
-    ahead.begin([file.name for file in machines], partial(apart.make, _round), write)
+    put_together = partial(downloads.write_tables, parts, folder, config.site_description, site.url)
+    ahead.begin([file.name for file in machines], partial(apart.make, _round), rest, put_together)
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
@@ -181,7 +188,8 @@ def on_post_build(config: Any) -> None:
 
     from macros import ahead, built
 
-    ahead.written(_round.book)
+    assert _round.tables
+    ahead.done()
     ahead.end()
     pages = (file.page for file in _round.files.documentation_pages())
     found = built.problems(Path(config["site_dir"]), {page.file.abs_dest_path: page.made.read for page in pages if hasattr(page, "made")})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -69,6 +70,7 @@ class Book:
         series_days: how many days the series has; None: it has no end yet
         sentences: a machine's one sentence, once its page was rendered
         lines: a machine's in the comparison (`macros.side_by_side`), where they were made beside its page
+        tables: the downloads' (`macros.downloads`), where a site is built
     """
 
     lab: Lab
@@ -85,6 +87,7 @@ class Book:
     series_days: int | None = None
     sentences: dict[str, str] = field(default_factory=dict)
     lines: dict[str, list[Any]] = field(default_factory=dict)
+    tables: Callable[[], list[Any]] | None = None
     _checked: dict[str, list[dict]] = field(default_factory=dict)
 
     def turn_to(self, here: str, source: str = "") -> None:
