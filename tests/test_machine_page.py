@@ -101,7 +101,7 @@ def test_a_page_that_cannot_be_made_is_one_line_with_the_machine_s_file(book, mo
 
 
 def test_the_glossary_passes_by_what_is_no_prose():
-    known = [glossary.Entry("Roof", "roof", (), "A bound.")]
+    known = (glossary.Entry("Roof", "roof", (), "A bound."),)
     quiet = '<figure id="a"><table><td>Roof</td></table><p>roof</p></figure><svg><text>Roof</text></svg><dl class="provenance"><dd>Roof</dd></dl>'
     marked = glossary.mark(f"{quiet}<p>The roof, a Roof.</p>", known, "../glossary/")
     assert marked.startswith(quiet) and marked.count('class="term"') == 1 and re.search(r"<p>The <a [^>]+>roof</a>, a Roof\.</p>$", marked)
