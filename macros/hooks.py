@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import FileSystemBytecodeCache, FileSystemLoader
+from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
 from macros import asides, chart_cache, glossary, notes, rendering, web
@@ -178,12 +179,14 @@ def on_post_template(output: str, template_name: str, config: Any) -> str:
 
 
 def on_build_error(error: Exception) -> None:
-    """A full disk or a folder nobody may write into is one line, not a traceback."""
+    """A full disk or a folder nobody may write into is one line, not a traceback; a build that failed leaves no site."""
     from mkdocs.exceptions import PluginError
 
     from macros import ahead
 
     ahead.end()
+    if _round:
+        utils.clean_directory(_round.config.site_dir)  # machines' pages are written early: nothing of a failed build looks published
     if isinstance(error, OSError):
         raise PluginError(f"{error.filename or 'site'}: cannot be written; {error.strerror}") from None
 
