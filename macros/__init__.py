@@ -27,7 +27,6 @@ def define_env(env: Any) -> None:
     from macros import (
         accuracy_exhibits,
         architectures,
-        asides,
         compare,
         cost_exhibits,
         downloads,
@@ -166,9 +165,7 @@ def define_env(env: Any) -> None:
     def format_figure(entries: list, id: str, caption: str, test: str = "tg128") -> str:
         return figures.format_shares(book, [(book.run(run), book.result(run, test, 0, model)) for run, model in entries], id, caption)
 
-    @env.macro
-    def machine_page(name: str) -> str:
-        return asides.parts_aside(pages.machine_page(book, name))
+    env.macro(partial(pages.machine_page, book), "machine_page")  # for MkDocs' successor
 
     @env.macro
     def machine_index(page: int = 1) -> str:

@@ -12,11 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemBytecodeCache
+from jinja2 import FileSystemBytecodeCache, FileSystemLoader
 from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
-from macros import chart_cache, web
+from macros import asides, chart_cache, glossary, notes, rendering, web
 
 
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
@@ -36,6 +36,18 @@ class _Templates(FileSystemBytecodeCache):
             super().dump_bytecode(bucket)
 
 
+class _Shown(FileSystemLoader):
+    """Lists a theme's files without its hidden folders: Material's ten thousand icons are in one, and MkDocs publishes none of them."""
+
+    def list_templates(self) -> list[str]:
+        found = set()
+        for home in self.searchpath:
+            for folder, inside, names in os.walk(home):
+                inside[:] = [name for name in inside if not name.startswith(".")]
+                found |= {Path(folder, name).relative_to(home).as_posix() for name in names}
+        return sorted(found)
+
+
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
     global _preview
@@ -47,15 +59,17 @@ def on_startup(command: str, dirty: bool) -> None:
 
 @event_priority(100)  # before the search, which asks the theme for its language
 def on_config(config: Any) -> None:
-    """Tell the template what Explore loads; keep the byte code of the theme, which every build would compile anew."""
+    """Tell the template what Explore loads; keep the byte code of theme and pages, which every build would compile anew."""
     config.extra["vega"] = chart_cache.vega_name()
     plain = config.theme.get_env
+    rendering.byte_code = None
+    with contextlib.suppress(OSError):
+        TEMPLATES.mkdir(parents=True, exist_ok=True)
+        rendering.byte_code = _Templates(str(TEMPLATES))
 
     def keeping() -> Any:
         env = plain()
-        with contextlib.suppress(OSError):
-            TEMPLATES.mkdir(parents=True, exist_ok=True)
-            env.bytecode_cache = _Templates(str(TEMPLATES))
+        env.loader, env.bytecode_cache = _Shown(env.loader.searchpath), rendering.byte_code
         return env
 
     config.theme.get_env = keeping
@@ -65,12 +79,12 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import current_book, pages, paging
+    from macros import current_book, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
-    generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
-    for address, text in {**generated, **paging.pages(lab)}.items():
+    machines = dict.fromkeys((f"machines/{name}.md" for name in lab.machines), "")  # made whole by `macros.apart`
+    for address, text in (machines | paging.pages(lab)).items():
         files.append(File.generated(config, address, content=text))
     for late in ("compare.md", "data.md"):  # they show what other processes make meanwhile
         last = files.get_file_from_path(late)
@@ -112,8 +126,6 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
-    from macros import asides, glossary, notes
-
     home = files.get_file_from_path("glossary.md")
     if home and page.file is not home:
         html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
@@ -139,14 +151,18 @@ def on_env(env: Any, config: Any, files: Any) -> Any:
 
 
 _WORDLESS = re.compile(r'<svg\b.*?</svg>|<details class="notes".*?</details>', re.S)
+# Tags whose words the search takes and whose mark it drops; none is left out of it, and none holds a heading.
+_MARKS = "a|abbr|b|button|caption|cite|data|dd|dfn|dl|dt|em|figcaption|i|kbd|label|m[a-z]+|small|span|strong|summary|table|tbody|td|tfoot|th|thead|time|tr|var"
+_PLAIN = re.compile(rf"""</?(?:{_MARKS})(?=[\s>])[^>"]*(?:"[^"]*"[^>"]*)*>""")
 
 
 @event_priority(100)  # before the search reads it
 def _for_search(context: Any, page: Any, config: Any, nav: Any) -> Any:
-    """The search parses a page letter by letter, also what it leaves out: it gets the page without."""
+    """The search parses a page letter by letter, also what it leaves out: it gets the page without that, and without marks inside its words."""
     page.meta["whole"] = page.content
     excluded = (page.meta.get("search") or {}).get("exclude")
-    page.content = "" if excluded else re.sub(r"(</t[dh]>)", r"\1 ", _WORDLESS.sub("", page.content))  # or the words of two cells were one
+    plain = "" if excluded else re.sub(r"</t[dh]>", " ", _WORDLESS.sub("", page.content))  # or the words of two cells were one
+    page.content = _PLAIN.sub("", plain)
     return context
 
 

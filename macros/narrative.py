@@ -61,6 +61,7 @@ class Book:
         days: the days' pages, in order
         counts: numbered figures and tables so far on this page
         files: what to publish beside the pages, by address below the root; where there is a site it is written at once
+        charts: what Explore draws, by page and figure, until the page is complete
         site: the folder being built; None: nothing is
         firsts: what git remembers of ink and runs (`macros.history`)
         open_parts: parts still to be written, all pages
@@ -77,6 +78,7 @@ class Book:
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str | bytes] = field(default_factory=dict)
+    charts: dict[str, dict[str, str]] = field(default_factory=dict)
     site: Path | None = None
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
