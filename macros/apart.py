@@ -6,15 +6,14 @@ In MkDocs' round a page that holds nothing stands for it: links to it are known,
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jinja2 import Environment, Template
-from mkdocs import utils
 from mkdocs.commands.build import get_context
 from mkdocs.structure.pages import Page
 
-from macros import ahead, built, outputs, side_by_side, summary
+from macros import again, ahead, built, outputs, side_by_side, summary
 from macros.feeds import Report
 from macros.narrative import Book
 from macros.outputs import Site
@@ -35,6 +34,7 @@ class Round:
     env: Environment
     site: Site
     cards: bool
+    digests: dict[str, bytes] = field(default_factory=dict)  # what pages rest on that may be used again (`macros.again`)
     compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
 
 
@@ -46,6 +46,7 @@ class Made:
         listed: of its front matter, what lists of pages say: description, day it was updated
         links: anchors it leads to, by the file's address below docs/
         read: what the check of the site needs of it
+        files: all that was written, by address below the root, where it is to be kept
     """
 
     sentence: str
@@ -55,13 +56,29 @@ class Made:
     open_parts: list[str]
     links: dict[str, dict[str, str]]
     read: built.Page
+    files: dict[str, str | bytes]
 
 
 def make(around: Round, name: str) -> Made:
-    """Write a machine's page and all that lies beside it."""
+    """Write a machine's page and all that lies beside it, as they were made before where that is still right."""
+    digest, heard, logger = around.digests.get(name), ahead.Heard(), logging.getLogger(ahead.LOGGER)
+    kept = again.kept(name, digest)
+    logger.addHandler(heard)
+    try:
+        made = kept or _made(around, name)
+    finally:
+        logger.removeHandler(heard)
+    for address, data in made.files.items():
+        around.book.publish(address, data)
+    new = digest and not kept and not heard.said  # a warning is given in every build
+    return made if new else replace(made, files={})
+
+
+def _made(around: Round, name: str) -> Made:
     book, config, files = around.book, around.config, around.files
     events, file = config.plugins, files.get_file_from_path(f"machines/{name}.md")
     standing, before, book.open_parts = file.page, book.open_parts, []
+    site, others, book.site, book.files = book.site, book.files, None, {}
     try:
         page = events.on_pre_page(Page(None, file, config), config=config, files=files)
         page.read_source(config)
@@ -74,12 +91,13 @@ def make(around: Round, name: str) -> Made:
         context = events.on_page_context(get_context(around.nav, files, config, page), page=page, config=config, nav=around.nav)
         output = events.on_post_page(around.env.get_template("main.html").render(context), page=page, config=config)
         data = output.encode("utf-8", errors="xmlcharrefreplace")
-        utils.write_file(data, file.abs_dest_path)
+        book.publish(file.dest_uri, data)
         links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, links, built.read(data))
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, links, built.read(data), book.files)
     finally:
         file.page, book.open_parts = standing, before
+        book.site, book.files = site, others
 
 
 class Standing(Page):
@@ -98,6 +116,9 @@ class Standing(Page):
     def render(self, config: Any, files: Any) -> None:
         """Take what was made of it, or make it now."""
         self.made = ahead.made(self.file.name)
+        if self.made.files:
+            again.keep(self.file.name, self.around.digests[self.file.name], self.made, sum(map(len, self.made.files.values())))
+            self.made = replace(self.made, files={})
         book = self.around.book
         book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
         book.open_parts += self.made.open_parts

@@ -21,7 +21,8 @@ from macros import chart_cache, web
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
 OBJECTS = 50_000  # made before Python looks for what refers to itself in a circle: a build makes millions that stay
 _round: Any = None  # of the build under way (`macros.apart.Round`)
-_preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
+_serving = False  # `mkdocs serve`: this process will build again
+_preview = False  # that, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
 
 class _Templates(FileSystemBytecodeCache):
@@ -37,9 +38,10 @@ class _Templates(FileSystemBytecodeCache):
 
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
-    global _preview
+    global _preview, _serving
     gc.set_threshold(OBJECTS)
-    _preview = command == "serve" or os.environ.get("INKLAB_PREVIEW") == "1"
+    _serving = command == "serve"
+    _preview = _serving or os.environ.get("INKLAB_PREVIEW") == "1"
     logger = logging.getLogger("mkdocs")
     logger.setLevel(min(logger.level, logging.WARNING))
 
@@ -82,14 +84,15 @@ def on_files(files: Any, config: Any) -> Any:
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
     global _round
-    from macros import ahead, apart, chart_cache, current_book, downloads, outputs
+    from macros import again, ahead, apart, chart_cache, current_book, downloads, labdata, outputs
 
     book = current_book()
     for page in nav.pages:
         page.read_source(config)  # menus name a page by its front matter
     env = config.theme.get_env()
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
-    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview)
+    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview,
+                         digests=again.digests(book, _common(config, files, nav), [labdata.ROOT, Path(__file__).parent]) if _serving else {})  # fmt: skip
     machines = [file for file in files.documentation_pages() if file.name in book.lab.machines and file.src_uri == f"machines/{file.name}.md"]
     for file in machines:
         apart.Standing(file, _round)
@@ -100,6 +103,14 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
 
     # MkDocs comes to the machines in the order it reads files.
     ahead.begin([file.name for file in machines], partial(apart.make, _round), write)
+
+
+def _common(config: Any, files: Any, nav: Any) -> list[object]:
+    """What decides how every page looks, beside labdata/ and this package with its theme: the configuration, the menus, the glossary, what there is to link to."""
+    told = {key: value for key, value in config.items() if isinstance(value, (str, int, type(None)))}
+    glossary = files.get_file_from_path("glossary.md")
+    return [told, Path(config.config_file_path).read_bytes(), [(page.url, page.title, page.meta) for page in nav.pages],
+            sorted(files.src_uris), glossary and glossary.content_string]  # fmt: skip
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
