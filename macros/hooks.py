@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import FileSystemBytecodeCache
+from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
 from macros import chart_cache, web
@@ -49,6 +50,8 @@ def on_startup(command: str, dirty: bool) -> None:
 @event_priority(100)  # before the search, which asks the theme for its language
 def on_config(config: Any) -> None:
     """Tell the template what Explore loads; keep the byte code of the theme, which every build would compile anew."""
+    global _round
+    _round = None  # until this build's is begun
     config.extra["vega"] = chart_cache.vega_name()
     plain = config.theme.get_env
 
@@ -173,12 +176,15 @@ def on_post_template(output: str, template_name: str, config: Any) -> str:
 
 
 def on_build_error(error: Exception) -> None:
-    """A full disk or a folder nobody may write into is one line, not a traceback."""
+    """No page of it is published; a full disk or a folder nobody may write into is one line, not a traceback."""
     from mkdocs.exceptions import PluginError
 
     from macros import ahead
 
     ahead.end()
+    if _round:  # machines' pages are written before it is known that the others can be
+        with contextlib.suppress(OSError):
+            utils.clean_directory(_round.config["site_dir"])
     if isinstance(error, OSError):
         raise PluginError(f"{error.filename or 'site'}: cannot be written; {error.strerror}") from None
 
