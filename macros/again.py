@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
 from macros import labdata
 from macros.narrative import Book
 
+PACKAGE = Path(__file__).parent  # code, theme, scripts, letters
 LIMIT_BYTES = 150 * 10**6
 MOST = 150  # machines: about a megabyte each
 
 _kept: dict[str, tuple[bytes, Any, int]] = {}  # by machine: what it rests on, what was made, how large
 
 
-def digests(book: Book, common: object, folders: Iterable[Path]) -> dict[str, bytes]:
+def digests(book: Book, common: object, root: Path = labdata.ROOT) -> dict[str, bytes]:
     """What each machine's page rests on, as a digest; of the first `MOST` machines.
 
     Args:
         common: whatever else decides how a page looks, as its `repr` tells
-        folders: whose files do too; by size and time, where the lab has not read them
+        root: labdata/, of which the lab has not read every file
     """
     lab = book.lab
     on: dict[str, set[str]] = {}
     for run, ink in lab.ink_of.items():
         on.setdefault(ink, set()).add(run.split("/")[0])
-    shared: list[object] = [common, book.days, [_unread(folder, lab.files) for folder in folders]]
+    shared: list[object] = [common, book.days, _unread(root, lab.files), _unread(PACKAGE, ())]
     own: dict[str, list[object]] = {}
     for part in (*lab.files.items(), *book.firsts.items()):
         names = _whose(part[0], on)
@@ -60,14 +61,14 @@ def _whose(place: str, on: dict[str, set[str]]) -> set[str]:
     return {file.split("/")[0].removesuffix(".yml")} if folder in ("machines", "runs") else set()
 
 
-def _unread(folder: Path, read: Iterable[str]) -> list[tuple[str, int, int]]:
-    """Every file below a folder that the lab has not read: place, size [bytes], time of its last change [ns]."""
+def _unread(folder: Path, read: Container[str]) -> list[tuple[str, int, int]]:
+    """Every file below a folder but those read: place, size [bytes], time of its last change [ns]."""
     found = []
     for at, below, names in os.walk(folder):
         below[:] = sorted(set(below) - {"__pycache__"})
         for path in (os.path.join(at, name) for name in sorted(names)):
             place = os.path.relpath(path, folder)
-            if folder != labdata.ROOT or place not in read:
+            if place not in read:
                 about = os.lstat(path)
                 found.append((place, about.st_size, about.st_mtime_ns))
     return found

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemBytecodeCache
+from jinja2 import FileSystemBytecodeCache, FileSystemLoader
 from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
@@ -37,6 +37,18 @@ class _Templates(FileSystemBytecodeCache):
             super().dump_bytecode(bucket)
 
 
+class _Theme(FileSystemLoader):
+    """Lists no hidden folder: MkDocs takes nothing from one, and Material's eleven thousand icons lie in one."""
+
+    def list_templates(self) -> list[str]:
+        found = set()
+        for top in self.searchpath:
+            for folder, below, names in os.walk(top):
+                below[:] = [name for name in below if not name.startswith(".")]
+                found.update(os.path.relpath(os.path.join(folder, name), top).replace(os.sep, "/") for name in names)
+        return sorted(found)
+
+
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
     global _preview, _serving
@@ -57,6 +69,7 @@ def on_config(config: Any) -> None:
 
     def keeping() -> Any:
         env = plain()
+        env.loader = _Theme(config.theme.dirs)
         with contextlib.suppress(OSError):
             TEMPLATES.mkdir(parents=True, exist_ok=True)
             env.bytecode_cache = _Templates(str(TEMPLATES))
@@ -87,7 +100,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
     global _round
-    from macros import again, ahead, apart, chart_cache, current_book, downloads, labdata, outputs
+    from macros import again, ahead, apart, chart_cache, current_book, downloads, outputs
 
     book = current_book()
     for page in nav.pages:
@@ -95,7 +108,7 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
     env = config.theme.get_env()
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
     _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview,
-                         digests=again.digests(book, _common(config, files, nav), [labdata.ROOT, Path(__file__).parent]) if _serving else {})  # fmt: skip
+                         digests=again.digests(book, _common(config, files, nav)) if _serving else {})  # fmt: skip
     machines = [file for file in files.documentation_pages() if file.name in book.lab.machines and file.src_uri == f"machines/{file.name}.md"]
     for file in machines:
         apart.Standing(file, _round)
