@@ -6,6 +6,7 @@ where any of that changes, all are made anew.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Container
@@ -69,8 +70,9 @@ def _unread(folder: Path, read: Container[str]) -> list[tuple[str, int, int]]:
         for path in (os.path.join(at, name) for name in sorted(names)):
             place = os.path.relpath(path, folder)
             if place not in read:
-                about = os.lstat(path)
-                found.append((place, about.st_size, about.st_mtime_ns))
+                with contextlib.suppress(OSError):  # an editor's, gone again
+                    about = os.stat(path)
+                    found.append((place, about.st_size, about.st_mtime_ns))
     return found
 
 
