@@ -1,6 +1,6 @@
 """Machines' pages as one process made them in a build before, for `make serve`: used again where all that they rest on is the same.
 
-A page rests on its machine's own files and on those of machines that share an ink with it. All else is common to every page:
+A page, and its machine's rows in the downloads, rest on the machine's own files and on those of machines that share an ink with it. All else is common to every page:
 where any of that changes, all are made anew.
 """
 
@@ -34,6 +34,8 @@ def digests(book: Book, common: object, root: Path = labdata.ROOT) -> dict[str, 
     on: dict[str, set[str]] = {}
     for run, ink in lab.ink_of.items():
         on.setdefault(ink, set()).add(run.split("/")[0])
+    for ink in lab.inks:
+        on.setdefault(ink, set()).add((lab.gists.get(f"ink/{ink}") or lab.inks[ink]).machine)
     shared: list[object] = [common, book.days, _unread(root, lab.files), _unread(PACKAGE, ())]
     own: dict[str, list[object]] = {}
     for part in (*lab.files.items(), *book.firsts.items()):
@@ -55,7 +57,7 @@ def _digest(parts: object) -> bytes:
 
 
 def _whose(place: str, on: dict[str, set[str]]) -> set[str]:
-    """The machines a file of labdata/ belongs to; an ink, and what stands beside it, to those that ran on it."""
+    """The machines a file of labdata/ belongs to; an ink, and what stands beside it, to those it is of or that ran on it."""
     folder, _, file = place.partition("/")
     if folder == "ink":
         return on.get(labdata.split(file)[0], set())
