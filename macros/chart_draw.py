@@ -61,7 +61,7 @@ def drawing(spec: dict, attributes: str, paint: Paint) -> str:
     _only("spec", spec, "$schema width height padding autosize layer config usermeta")
     _same("autosize", spec["autosize"], "none")
     config, layers, width, height, around = spec["config"], spec["layer"], spec["width"], spec["height"], spec["padding"]
-    _only("config", config, "font background numberFormat view axis")
+    _only("config", config, "font background numberFormat locale view axis")
     _same("background", config["background"], "transparent")
     _same("view", config["view"], {"stroke": None})
     scales = {"x": _scale(layers, "x", 0, width), "y": _scale(layers, "y", height, 0)}

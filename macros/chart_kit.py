@@ -26,6 +26,7 @@ CONFIG = {
     "font": "Inter, Arial, sans-serif",
     "background": "transparent",
     "numberFormat": ",.6~f",  # without a number of digits d3 takes them from steps of its own: 2.5 became 3
+    "locale": {"number": {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["$", ""], "percent": "\u202f%"}},  # as the text has it: 80 %; d3 wants all five
     "view": {"stroke": None},
     "axis": {
         "labelColor": COLOURS["muted"], "labelFontSize": FONT_PX, "labelPadding": 8,

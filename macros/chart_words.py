@@ -18,7 +18,7 @@ UNKNOWN = 1.0  # the advance of a character Inter lacks, in font sizes: as wide 
 
 
 def number(value: float, style: str) -> str:
-    """A number as d3-format writes it.
+    """A number as d3-format writes it in the charts' locale.
 
     Args:
         style: [,].digits[~] and f, g or %; [,][~]g; [,]d
@@ -26,7 +26,7 @@ def number(value: float, style: str) -> str:
     Raises: ValueError for another format.
 
     >>> number(12000, ",~g"), number(1.5, ",.2~f"), number(0.5, ".0%"), number(2e6, "~g"), number(-3, ",d")
-    ('12,000', '1.5', '50%', '2e+6', '−3')
+    ('12,000', '1.5', '50\u202f%', '2e+6', '−3')
     """
     match = STYLE.fullmatch(style)
     if not match:
@@ -50,7 +50,7 @@ def number(value: float, style: str) -> str:
         text = text.rstrip("0").rstrip(".")
     whole, dot, part = text.partition(".")
     sign = "−" if value < 0 and text.strip("0.") else ""
-    return sign + (f"{int(whole):,}" if comma else whole) + dot + part + power + ("%" if kind == "%" else "")
+    return sign + (f"{int(whole):,}" if comma else whole) + dot + part + power + ("\u202f%" if kind == "%" else "")
 
 
 @cache

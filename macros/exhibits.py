@@ -25,6 +25,7 @@ from macros.values import (
 )
 
 NOT_MEASURED = "not measured"
+AT_MOST = "≤\u00a0"  # a bound stays with its value
 
 
 def _cell(value: Value | InkedText) -> Markup:
@@ -41,7 +42,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
         cells.append(
             {
                 "quantity": escape(p.quantity) + _beside(book, s.ink, p.id),
-                "inked": Markup(f"{'≤ ' if p.kind == 'ceiling' else ''}{inked}"),
+                "inked": Markup(f"{AT_MOST if p.kind == 'ceiling' else ''}{inked}"),
                 "measured": shown,
                 "gap": gap_text(s),
                 "verdict": _verdict(s),
@@ -87,7 +88,7 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
         start = Value(a.start.mean, "tok/s", "measured", sigma=a.start.sigma, how="the rate it is anchored on",
                       facts=book.run_facts(book.run(a.anchor.run)), href=book.link(f"machines/{machine}/#run-{run}"))  # fmt: skip
         inked = inked_value(a.ratio).text
-        bound = "≤ " if a.base.kind == "ceiling" else ""
+        bound = AT_MOST if a.base.kind == "ceiling" else ""
         entries = [
             (Markup("From the ink alone: {}{} × {}").format(bound, inked_value(a.base).text, inked), a.alone),
             (Markup("Anchored: {} × {} <span class=\"note long\">on run {}, chosen after measuring: {}</span>").format(
@@ -99,7 +100,7 @@ def anchor_table(book: Book, ink: str, id: str, caption: str) -> str:
         for words, s in entries:
             scores.append(s)
             predicted = Value(s.prediction.value, "tok/s", "predicted", decimals=2)
-            cells.append({"from": words, "predicted": Markup("{}{}").format("≤ " if s.prediction.kind == "ceiling" else "", _cell(predicted)),
+            cells.append({"from": words, "predicted": Markup("{}{}").format(AT_MOST if s.prediction.kind == "ceiling" else "", _cell(predicted)),
                           "measured": _cell(Value(a.rate.mean, "tok/s", "measured", sigma=a.rate.sigma)),
                           "gap": gap_text(s), "verdict": "not scored" if s is a.corrected else _verdict(s)})  # fmt: skip
     columns = [

@@ -16,7 +16,7 @@ from jinja2 import FileSystemBytecodeCache, FileSystemLoader
 from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
-from macros import chart_cache, rendering, web
+from macros import asides, chart_cache, glossary, notes, rendering, web
 
 
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
@@ -139,8 +139,6 @@ def _common(config: Any, files: Any, nav: Any) -> list[object]:
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
-    from macros import asides, glossary, notes
-
     home = files.get_file_from_path("glossary.md")
     if home and page.file is not home:
         html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))

@@ -11,6 +11,7 @@ import pytest
 import vl_convert
 
 from macros import chart_words, charts
+from macros.chart_kit import CONFIG
 from tests import test_chart_kinds, test_charts
 from tests.test_charts import DAY_1, NAN, RATIOS
 
@@ -135,6 +136,7 @@ def in_d3(value: float, style: str) -> str:
     """A number as d3 writes it on an axis: Vega runs it."""
     axis = {"values": [value], "format": style, "title": None}
     spec = {"data": {"values": [{"x": value}]}, "mark": "point", "encoding": {"x": {"field": "x", "type": "quantitative", "axis": axis}}}
+    spec["config"] = {"locale": CONFIG["locale"]}
     spec["encoding"]["x"]["scale"] = {"domain": [value - 1, value + 1], "nice": False}
     svg = ET.fromstring(vl_convert.vegalite_to_svg(spec, vl_version=charts._version()))
     return next(t.text for t in svg.iter(f"{NS}text"))
@@ -152,6 +154,10 @@ def in_d3(value: float, style: str) -> str:
 )
 def test_axes_print_numbers_as_d3_does(style, values):
     assert [chart_words.number(v, style) for v in values] == [in_d3(v, style) for v in values]
+
+
+def test_a_per_cent_sign_stands_off_its_number_as_in_the_text():
+    assert chart_words.number(0.8, ".0%") == in_d3(0.8, ".0%") == "80\N{NARROW NO-BREAK SPACE}%"
 
 
 @pytest.mark.parametrize("top", [12, 0.13, 1.3])
