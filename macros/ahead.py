@@ -84,7 +84,7 @@ def done() -> None:
         return _last(*given)
 
 
-class _Heard(logging.Handler):
+class Heard(logging.Handler):
     """What is said in another process, to be said again in the one that counts it."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class _Heard(logging.Handler):
 
 
 def _elsewhere(name: str) -> tuple[str, Any, list[tuple[str, int, str]]]:
-    heard = _Heard()
+    heard = Heard()
     logger = logging.getLogger(LOGGER)
     logger.handlers, logger.propagate = [heard], False
     try:

@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from jinja2 import Environment, Template
-from mkdocs import utils
 from mkdocs.commands.build import get_context
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from macros import ahead, built, downloads, outputs, pages, side_by_side, summary
+from macros import again, ahead, built, downloads, outputs, pages, side_by_side, summary
 from macros.downloads import Listed, Parts, Piece
 from macros.export import Rows
 from macros.feeds import Report
@@ -43,6 +42,7 @@ class Round:
     cards: bool
     rows: Rows
     parts: Parts
+    digests: dict[str, bytes] = field(default_factory=dict)  # what pages rest on that may be used again (`macros.again`)
     compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
 
     @cached_property
@@ -61,6 +61,7 @@ class Made:
     Args:
         listed: of its front matter, what lists of pages say: description, day it was updated
         read: what the check of the site needs of it
+        files: all that was written, by address below the root, where it is to be kept
         rows: its documents' in the downloads, until they are taken from it
     """
 
@@ -70,7 +71,13 @@ class Made:
     listed: dict[str, str]
     open_parts: list[str]
     read: built.Page
+    files: dict[str, str | bytes]
     rows: list[Piece]
+
+    @property
+    def size(self) -> int:
+        """What is kept of it [B]."""
+        return sum(map(len, self.files.values())) + sum(len(piece.csv) + len(piece.json) for piece in self.rows)
 
 
 _HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
@@ -91,10 +98,25 @@ def _body(book: Book, name: str) -> str:
 
 
 def make(around: Round, name: str) -> Made:
-    """Write a machine's page and all that lies beside it."""
+    """Write a machine's page and all that lies beside it, as they were made before where that is still right."""
+    digest, heard, logger = around.digests.get(name), ahead.Heard(), logging.getLogger(ahead.LOGGER)
+    kept = again.kept(name, digest)
+    logger.addHandler(heard)
+    try:
+        made = kept or _made(around, name)
+    finally:
+        logger.removeHandler(heard)
+    for address, data in made.files.items():
+        around.book.publish(address, data)
+    new = digest and not kept and not heard.said  # a warning is given in every build
+    return made if new else replace(made, files={})
+
+
+def _made(around: Round, name: str) -> Made:
     book, config, files = around.book, around.config, around.files
     events, file = config.plugins, files.get_file_from_path(f"machines/{name}.md")
     standing, before, book.open_parts = file.page, book.open_parts, []
+    site, others, book.site, book.files = book.site, book.files, None, {}
     try:
         page = events.on_pre_page(Page(None, file, config), config=config, files=files)
         page.markdown, page.meta = "", _meta(book, name)
@@ -108,11 +130,13 @@ def make(around: Round, name: str) -> Made:
         context = events.on_page_context(get_context(around.nav, files, config, page), page=page, config=config, nav=around.nav)
         output = events.on_post_page(around.env.get_template("main.html").render(context), page=page, config=config)
         data = output.encode("utf-8", errors="xmlcharrefreplace")
-        utils.write_file(data, file.abs_dest_path)
+        book.publish(file.dest_uri, data)
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, built.read(data), downloads.pieces(around.rows, name))
+        rows = downloads.pieces(around.rows, name)
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, built.read(data), book.files, rows)
     finally:
         file.page, book.open_parts = standing, before
+        book.site, book.files = site, others
 
 
 class Standing(Page):
@@ -131,7 +155,9 @@ class Standing(Page):
         """Take what was made of it, or make it now."""
         made = ahead.made(self.file.name)
         self.around.parts.add(made.rows)
-        self.made = replace(made, rows=[])
+        if made.files:
+            again.keep(self.file.name, self.around.digests[self.file.name], made, made.size)
+        self.made = replace(made, files={}, rows=[])
         book = self.around.book
         book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
         book.open_parts += self.made.open_parts

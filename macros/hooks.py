@@ -22,7 +22,8 @@ from macros import asides, chart_cache, glossary, notes, rendering, web
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
 OBJECTS = 50_000  # made before Python looks for what refers to itself in a circle: a build makes millions that stay
 _round: Any = None  # of the build under way (`macros.apart.Round`)
-_preview = False  # `mkdocs serve`, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
+_serving = False  # `mkdocs serve`: this process will build again
+_preview = False  # that, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
 
 class _Templates(FileSystemBytecodeCache):
@@ -50,9 +51,10 @@ class _Shown(FileSystemLoader):
 
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
-    global _preview
+    global _preview, _serving
     gc.set_threshold(OBJECTS)
-    _preview = command == "serve" or os.environ.get("INKLAB_PREVIEW") == "1"
+    _serving = command == "serve"
+    _preview = _serving or os.environ.get("INKLAB_PREVIEW") == "1"
     logger = logging.getLogger("mkdocs")
     logger.setLevel(min(logger.level, logging.WARNING))
 
@@ -60,6 +62,8 @@ def on_startup(command: str, dirty: bool) -> None:
 @event_priority(100)  # before the search, which asks the theme for its language
 def on_config(config: Any) -> None:
     """Tell the template what Explore loads; keep the byte code of theme and pages, which every build would compile anew."""
+    global _round
+    _round = None  # until this build's is begun
     config.extra["vega"] = chart_cache.vega_name()
     plain = config.theme.get_env
     rendering.byte_code = None
@@ -97,7 +101,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
     global _round
-    from macros import ahead, apart, chart_cache, current_book, downloads, export, outputs
+    from macros import again, ahead, apart, chart_cache, current_book, downloads, export, outputs
     from macros.flat import Table
 
     book = current_book()
@@ -107,7 +111,8 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
     folder = Path(config["site_dir"], downloads.FOLDER)
     rows, parts = export.Rows(book.lab), downloads.Parts(folder)
-    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview, rows=rows, parts=parts)
+    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview, rows=rows, parts=parts,
+                         digests=again.digests(book, [rows.of, *_common(config, files, nav)]) if _serving else {})  # fmt: skip
     book.tables = lambda: _round.tables
     machines = [file for file in files.documentation_pages() if file.name in book.lab.machines and file.src_uri == f"machines/{file.name}.md"]
     for file in machines:
@@ -122,6 +127,14 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
     # MkDocs comes to the machines in the order it reads files.
     put_together = partial(downloads.write_tables, parts, folder, config.site_description, site.url)
     ahead.begin([file.name for file in machines], partial(apart.make, _round), rest, put_together)
+
+
+def _common(config: Any, files: Any, nav: Any) -> list[object]:
+    """What decides how every page looks, beside labdata/ and this package with its theme: the configuration, the menus, the glossary, what there is to link to."""
+    told = {key: value for key, value in config.items() if isinstance(value, (str, int, type(None)))}
+    glossary = files.get_file_from_path("glossary.md")
+    return [told, Path(config.config_file_path).read_bytes(), [(page.url, page.title, page.meta) for page in nav.pages],
+            sorted(files.src_uris), glossary and glossary.content_string]  # fmt: skip
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:

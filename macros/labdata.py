@@ -78,6 +78,7 @@ class Lab:
     runs: Mapping[str, Run] = field(default_factory=dict)
     ink_of: dict[str, str] = field(default_factory=dict)  # of each run that has one; filled while the runs are checked
     ink_sha256: Mapping[str, str] = field(default_factory=dict)  # of each ink's file
+    files: Mapping[str, bytes] = field(default_factory=dict)  # of each file read, by its place: the digest of its content
     gists: Mapping[str, references.Gist] = field(default_factory=dict)  # by "ink/<ink>", "runs/<machine>/<run>", as far as known: the rest is decoded
     open_inks: dict[str, OpenInk] = field(default_factory=dict)
     seals: dict[str, Seal] = field(default_factory=dict)
@@ -171,7 +172,7 @@ def document(kind: type[BaseModel], path: Path) -> Any:
     return kept.get(kind, key) if kept.whole(key, ROOT / "raw") else parse(kind, path, shown, data)
 
 
-def _split(file: str) -> tuple[str, str]:
+def split(file: str) -> tuple[str, str]:
     """A file's name and the word that says what it is beside: ("day-01", "errata"), ("day-01", "")."""
     stem, _, word = file.removesuffix(".yml").rpartition(".")
     return (stem, word) if word in seals.BESIDE else (file.removesuffix(".yml"), "")
@@ -235,6 +236,7 @@ def load(root: Path = ROOT) -> Lab:
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
     gists: dict[str, references.Gist] = {}
     ink_sha256: dict[str, str] = {}
+    digests: dict[str, bytes] = {}
     found: dict[str, Any] = {
         k: snapshot.Shelf() for k in ("machines", "models", "inks", "errata", "runs", "open_inks", "seals", "withdrawn", "checks", "chips", "files", "latencies", "trials", "costs")
     }
@@ -258,7 +260,7 @@ def load(root: Path = ROOT) -> Lab:
             problems.extend([wrong] if wrong else [])
         if kind is Ink:
             ink_sha256[name] = hashlib.sha256(data).hexdigest()
-        key = kept.key(kind, file, data)
+        key = digests[place] = kept.key(kind, file, data)
         used.add(key)
         if not kept.whole(key, root / "raw"):
             try:
@@ -279,7 +281,7 @@ def load(root: Path = ROOT) -> Lab:
     def listed(folder: str) -> list[str]:
         return sorted(n for n in names.get(folder, ()) if n.endswith(".yml"))
 
-    files = [(folder, n, *_split(n)) for folder in ("ink", *runs) for n in listed(folder)]
+    files = [(folder, n, *split(n)) for folder in ("ink", *runs) for n in listed(folder)]
     kept.fill(_packed, [(Ink if folder == "ink" else Run, f"{folder}/{n}", root) for folder, n, _, word in files if not word and not {folder, f"{folder}/{n}"} & odd])
     for folder, kind, into in (("machines", Machine, ""), ("models", Model, ""), ("checks", Check, ""), ("latency", Latency, "latencies"), ("trials", Trials, ""), ("costs", Costs, "")):
         for n in listed(folder):
@@ -301,7 +303,7 @@ def load(root: Path = ROOT) -> Lab:
     tables, gguf_files = found.pop("chips"), found.pop("files").get("gguf_files")
     problems += references.chips_given_twice(tables)
     kept.done(used)
-    lab = Lab(**found, gists=gists, ink_sha256=ink_sha256, gguf_files=gguf_files, chips=[c for table in tables.values() for c in table.chips],
+    lab = Lab(**found, files=digests, gists=gists, ink_sha256=ink_sha256, gguf_files=gguf_files, chips=[c for table in tables.values() for c in table.chips],
               chip_sources={name: source for table in tables.values() for name, source in table.sources.items()})
     problems += references.problems(lab, broken) + proof.problems(lab, broken)
     if problems:

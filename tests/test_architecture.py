@@ -57,7 +57,7 @@ LAYERS = [
     {"posts"},
     {"file_tables", "accuracy_exhibits", "cost_exhibits", "figures", "paging", "page_script", "yours_page", "compare_page"},
     {"pages", "outputs", "front"},
-    {"ahead"},
+    {"again", "ahead"},
     {"apart"},
     {"hooks", "__init__", "rendering"},
 ]
