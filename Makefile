@@ -40,7 +40,7 @@ bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= T
 	@$(SETUP) bench
 	@$(VENV_PYTHON) -m bench run
 
-import: ## take in a log of llama-bench, llama-server, Ollama or LM Studio: FILE= (or a pipe) MACHINE= MODEL=
+import: ## take in a log of llama-bench, llama-server, Ollama or LM Studio: FILE= (or a pipe) MACHINE= CHIP= MODEL=
 	@$(SETUP) site
 	@$(VENV_PYTHON) -m bench import
 
