@@ -7,6 +7,7 @@ or is a difference that is listed (data, feed, cards, policy).
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from macros import labdata, pages
+from macros import labdata
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / ".cache" / "successor"
@@ -33,7 +34,9 @@ def lay_out(work: Path = WORK, root: Path = ROOT) -> None:
         else:
             shutil.copy(root / part, work / part)
     for machine in labdata.load(root / "labdata").machines.values():
-        (work / f"docs/machines/{machine.id}.md").write_text(pages.stub(machine), encoding="utf-8")
+        title = json.dumps(machine.name, ensure_ascii=False)  # JSON's strings are YAML's
+        stub = f'---\ntitle: {title}\ntoc: true\n---\n\n[[ machine_page("{machine.id}") ]]\n'
+        (work / f"docs/machines/{machine.id}.md").write_text(stub, encoding="utf-8")
 
 
 def values(page: str) -> list[str]:

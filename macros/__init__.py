@@ -26,12 +26,11 @@ def define_env(env: Any) -> None:
 
     from macros import (
         accuracy_exhibits,
-        ahead,
         architectures,
-        asides,
         compare,
         cost_exhibits,
         downloads,
+        export,
         exhibits,
         figures,
         file_tables,
@@ -166,9 +165,7 @@ def define_env(env: Any) -> None:
     def format_figure(entries: list, id: str, caption: str, test: str = "tg128") -> str:
         return figures.format_shares(book, [(book.run(run), book.result(run, test, 0, model)) for run, model in entries], id, caption)
 
-    @env.macro
-    def machine_page(name: str) -> str:
-        return asides.parts_aside(pages.machine_page(book, name))
+    env.macro(partial(pages.machine_page, book), "machine_page")  # for MkDocs' successor
 
     @env.macro
     def machine_index(page: int = 1) -> str:
@@ -195,7 +192,7 @@ def define_env(env: Any) -> None:
     def day_index(most: int | None = None) -> str:
         return front.day_index(book, most)
 
-    env.macro(lambda derived: downloads.table_list(book, ahead.written(book), derived), "data_tables")
+    env.macro(lambda derived: downloads.table_list(book, book.tables() if book.tables else downloads.listed(export.tables(book.lab)), derived), "data_tables")
     env.macro(partial(downloads.address, book), "data_href")
 
     @env.macro

@@ -1,4 +1,5 @@
-"""Made ahead by other processes, while MkDocs makes one page after another: the downloads, and the machines' pages.
+"""Made ahead by other processes, while MkDocs makes one page after another: the downloads, and the machines' pages
+with their rows in them.
 
 Where the system cannot fork safely, and where a process is lost, each is made when its turn comes; the bytes are the same.
 """
@@ -13,57 +14,74 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from macros import downloads, export, processes
-from macros.downloads import Listed
-from macros.narrative import Book
+from macros import processes
 
 LOGGER = "mkdocs"  # what is said there counts where the build is strict
 
 _make: Callable[[str], Any] = str  # what the processes inherit: makes a name's page
-_tables: Callable[[], list[Listed]] | None = None  # so do they this: writes the downloads
+_first: Callable[[], Any] = str  # so do they this: makes what is no page
+_last: Callable[..., None] = lambda *given: None  # and this: puts together what all of them made
 _pool: ProcessPoolExecutor | None = None
-_written: Future[list[Listed]] | None = None
+_begun: Future[Any] | None = None
+_ending: tuple[Future[None] | None, tuple[Any, ...]] | None = None
 _made: Iterator[tuple[str, Any, list[tuple[str, int, str]]]] = iter(())
 
 
-def begin(names: list[str], make: Callable[[str], Any], tables: Callable[[], list[Listed]]) -> None:
-    """Write the downloads and make these pages, in this order, while MkDocs works on others."""
-    global _make, _made, _pool, _tables, _written
+def begin(names: list[str], make: Callable[[str], Any], first: Callable[[], Any], last: Callable[..., None] = _last) -> None:
+    """Make what is no page and these pages, in this order, while MkDocs works on others."""
+    global _begun, _first, _last, _made, _make, _pool
     end()
-    _make, _tables = make, tables
+    _make, _first, _last = make, first, last
     cores = processes.cores() if sys.platform == "linux" else 1  # macOS' own libraries do not survive a fork
     if cores > 1:
         gc.freeze()  # what is there stays; looked through by each process, it would be copied for each
         _pool = processes.pool(cores, "fork")
-        _written = _pool.submit(_write)
+        _begun = _pool.submit(_elsewhere_first)
         _made = _pool.map(_elsewhere, names, chunksize=max(1, min(5, len(names) // (4 * cores))))
 
 
 def end() -> None:
     """The build is over, or has failed: what was not begun is not made, and nothing is written any more."""
-    global _made, _pool, _tables, _written
+    global _begun, _ending, _made, _pool
     if _pool:
         _pool.shutdown(cancel_futures=True)
         gc.unfreeze()
-    _made, _pool, _tables, _written = iter(()), None, None, None
+    _made, _pool, _begun, _ending = iter(()), None, None, None
 
 
-def _write() -> list[Listed]:
-    assert _tables is not None
-    return _tables()
+def _elsewhere_first() -> Any:
+    return _first()
 
 
-def written(book: Book) -> list[Listed]:
-    """The tables of the downloads, which are written by now where a site is built. Raises what that raised."""
-    global _written
+def _elsewhere_last(*given: Any) -> None:
+    _last(*given)
+
+
+def first() -> Any:
+    """What is no page, made by now or made here. Raises what making it raises."""
     try:
-        if _written:
-            return _written.result()
+        return _begun.result() if _begun else _first()
     except BrokenProcessPool:
-        pass
-    _written = Future()
-    _written.set_result(_tables() if _tables else downloads.listed(export.tables(book.lab)))
-    return _written.result()
+        return _first()
+
+
+def last(*given: Any) -> None:
+    """Begin to put together what was made; `done` waits for it."""
+    global _ending
+    try:
+        _ending = _pool.submit(_elsewhere_last, *given) if _pool else None, given
+    except BrokenProcessPool:
+        _ending = None, given
+
+
+def done() -> None:
+    """Wait until it is put together, or do that now. Raises what that raises."""
+    assert _ending is not None
+    begun, given = _ending
+    try:
+        return begun.result() if begun else _last(*given)
+    except BrokenProcessPool:
+        return _last(*given)
 
 
 class _Heard(logging.Handler):

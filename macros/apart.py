@@ -6,15 +6,21 @@ In MkDocs' round a page that holds nothing stands for it: links to it are known,
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from jinja2 import Environment, Template
 from mkdocs import utils
 from mkdocs.commands.build import get_context
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.pages import Page
+from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from macros import ahead, built, outputs, side_by_side, summary
+from macros import ahead, built, downloads, outputs, pages, side_by_side, summary
+from macros.downloads import Listed, Parts, Piece
+from macros.export import Rows
 from macros.feeds import Report
 from macros.narrative import Book
 from macros.outputs import Site
@@ -35,7 +41,17 @@ class Round:
     env: Environment
     site: Site
     cards: bool
+    rows: Rows
+    parts: Parts
     compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
+
+    @cached_property
+    def tables(self) -> list[Listed]:
+        """The downloads' tables, once every machine's page is made: their files are put together from then on."""
+        tables, rest = ahead.first()
+        self.parts.add(rest)
+        ahead.last(tables, self.parts.places)
+        return self.parts.listed(tables)
 
 
 @dataclass(frozen=True)
@@ -44,8 +60,8 @@ class Made:
 
     Args:
         listed: of its front matter, what lists of pages say: description, day it was updated
-        links: anchors it leads to, by the file's address below docs/
         read: what the check of the site needs of it
+        rows: its documents' in the downloads, until they are taken from it
     """
 
     sentence: str
@@ -53,8 +69,25 @@ class Made:
     report: Report
     listed: dict[str, str]
     open_parts: list[str]
-    links: dict[str, dict[str, str]]
     read: built.Page
+    rows: list[Piece]
+
+
+_HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)</h2>')
+
+
+def _meta(book: Book, name: str) -> dict[str, Any]:
+    """Front matter. Not in the search's index, which would outgrow every page with a thousand of these: `paging.search_entry` is."""
+    return {"title": book.lab.machines[name].name, "toc": True, "search": {"exclude": True}}
+
+
+def _body(book: Book, name: str) -> str:
+    """The page's text. Raises a PluginError, one line, for a machine that no page can be made of."""
+    try:
+        return pages.machine_page(book, name)
+    except Exception as error:
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise PluginError(f"labdata/machines/{name}.yml: its page cannot be made: {words[0]}") from None
 
 
 def make(around: Round, name: str) -> Made:
@@ -64,9 +97,10 @@ def make(around: Round, name: str) -> Made:
     standing, before, book.open_parts = file.page, book.open_parts, []
     try:
         page = events.on_pre_page(Page(None, file, config), config=config, files=files)
-        page.read_source(config)
-        page.markdown = events.on_page_markdown(page.markdown, page=page, config=config, files=files)
-        page.render(config, files)
+        page.markdown, page.meta = "", _meta(book, name)
+        book.turn_to(page.url, file.src_uri)
+        page.content = _body(book, name)
+        page.toc = TableOfContents([AnchorLink(words, anchor, 2) for anchor, words in _HEADING.findall(page.content)])
         page.content = events.on_page_content(page.content, page=page, config=config, files=files)
         found = summary.publish(book, summary.of_machine(book, name))
         told = outputs.report(book, found)
@@ -75,9 +109,8 @@ def make(around: Round, name: str) -> Made:
         output = events.on_post_page(around.env.get_template("main.html").render(context), page=page, config=config)
         data = output.encode("utf-8", errors="xmlcharrefreplace")
         utils.write_file(data, file.abs_dest_path)
-        links = {to.src_uri: anchors for to, anchors in (page.links_to_anchors or {}).items()}
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, links, built.read(data))
+        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, built.read(data), downloads.pieces(around.rows, name))
     finally:
         file.page, book.open_parts = standing, before
 
@@ -92,15 +125,15 @@ class Standing(Page):
         self.around = around
 
     def read_source(self, config: Any) -> None:
-        machine = self.around.book.lab.machines[self.file.name]
-        self.markdown, self.meta = "", {"title": machine.name, "render_macros": False, "search": {"exclude": True}, "template": _NOTHING}
+        self.markdown, self.meta = "", _meta(self.around.book, self.file.name) | {"render_macros": False, "template": _NOTHING}
 
     def render(self, config: Any, files: Any) -> None:
         """Take what was made of it, or make it now."""
-        self.made = ahead.made(self.file.name)
+        made = ahead.made(self.file.name)
+        self.around.parts.add(made.rows)
+        self.made = replace(made, rows=[])
         book = self.around.book
         book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
         book.open_parts += self.made.open_parts
         self.content, self.meta = "", self.meta | self.made.listed
         self.present_anchor_ids = set(self.made.read.ids)
-        self.links_to_anchors = {files.get_file_from_path(to): anchors for to, anchors in self.made.links.items()}

@@ -51,7 +51,8 @@ def candidates(name: str) -> tuple[Chip, ...]:
         return ()
     if slug in _by_name():
         return (_by_name()[slug],)
-    longer = [chip for i, chip in table().items() if re.match(rf"(\w+-)?{re.escape(slug)}-", i)]
+    begins = re.compile(rf"(\w+-)?{re.escape(slug)}-")
+    longer = [chip for i, chip in table().items() if begins.match(i)]
     if any(re.search(r"-\d+c$", chip.id) for chip in longer):  # Apple, cores not given: the full chip
         cores = [(int(found[1]), chip) for chip in longer if (found := re.fullmatch(rf"{re.escape(slug)}-(\d+)c(-.*)?", chip.id))]
         return tuple(chip for n, chip in cores if n == max(cores, key=lambda c: c[0])[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
+from functools import lru_cache
 
 from macros import noise, units
 from macros.inks import DIRECTIONS, Prediction, Target
@@ -17,6 +18,7 @@ TOLERANCE = 0.10  # a point or a ratio this close to the measurement held
 NOISY_SIGMA = 0.10  # sigma over the mean from which a test is called noisy (pyperf's rule)
 BUSY_LOAD = 0.5  # share of the cores in use from which a machine is called busy
 STOLEN = 0.02  # share of the cores its host gave to others from which a virtual machine's test says so
+ASKED_AGAIN = 2000  # results: a machine's page, its summary, the comparison and the downloads ask of the same few hundred
 
 SAME = "not distinguishable"  # said where two numbers differ by less than the noise
 
@@ -55,8 +57,12 @@ def rate(result: Result) -> Measured | None:
         return Measured(p.mean_tok_s, math.nan if p.sigma_tok_s is None else p.sigma_tok_s, p.n)
     if result.samples_ns is None:
         return None
-    n_tokens = result.n_tokens
-    rates = [n_tokens / (ns / 1e9) for ns in result.samples_ns]
+    return _of_samples(result.n_tokens, tuple(result.samples_ns))
+
+
+@lru_cache(maxsize=ASKED_AGAIN)
+def _of_samples(n_tokens: int, samples_ns: tuple[int, ...]) -> Measured:
+    rates = [n_tokens / (ns / 1e9) for ns in samples_ns]
     return Measured(statistics.fmean(rates), noise.deviation(rates), len(rates))
 
 
@@ -277,14 +283,20 @@ def conditions(result: Result, measured: Measured | None = None) -> list[str]:
     measured = measured or rate(result)
     if measured and measured.relative_sigma > NOISY_SIGMA:
         words.append(f"noisy: σ is {share(measured.relative_sigma)} of the mean")
-    times = result.samples_ns or []
+    return [*words, *_unsteady(tuple(result.samples_ns or ()))]
+
+
+@lru_cache(maxsize=ASKED_AGAIN)
+def _unsteady(times: tuple[int, ...]) -> tuple[str, ...]:
+    """What stands out among a test's repetitions."""
+    words = []
     odd = noise.outlier(times)
     if odd is not None:
         words.append(f"outlier: repetition {odd + 1} of {len(times)} took {1 + noise.from_others(times, odd):.2f} times as long as the others")
     change = noise.trend(times)
     if change is not None:
         words.append(f"trend: {share(abs(change))} {'slower' if change > 0 else 'faster'} from the first to the last repetition")
-    return words
+    return tuple(words)
 
 
 def surroundings(result: Result) -> list[str]:

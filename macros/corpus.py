@@ -99,9 +99,9 @@ def measurements(path: Path = MEASUREMENTS) -> list[dict[str, str]]:
         CorpusError: every problem of every row.
     """
     rows = list(read(path, ("id", "source_url", "machine", *INPUTS, *MEASURED)))
-    problems, seen = [], set()
+    problems, seen, file = [], set(), shown(path)
     for row in rows:
-        where = f"{shown(path)}: {row['id'] or 'row without id'}"
+        where = f"{file}: {row['id'] or 'row without id'}"
         if row["id"] in seen or not row["id"]:
             problems.append(f"{where}: id: missing or given twice")
         seen.add(row["id"])

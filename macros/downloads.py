@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import stat
+import tempfile
 import zipfile
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,13 +22,14 @@ from typing import BinaryIO
 
 from markupsafe import Markup, escape
 
-from macros import export, labdata, table_texts, tables
-from macros.export import Table
-from macros.labdata import Lab
+from macros import labdata, table_texts, tables
+from macros.export import Rows
+from macros.flat import Table
 from macros.narrative import Book
 from macros.tables import Column
 from macros.values import number
 
+CACHE = Path(".cache/data")
 FOLDER = "data/lab"  # below the site's root; a published address stays
 LICENCE = labdata.ROOT / "LICENSE.txt"
 LARGEST_ROW = 100_000_000  # of JSON [B]
@@ -66,54 +68,91 @@ def table_list(book: Book, found: list[Listed], derived: bool) -> str:
     return tables.html_table(columns, cells)
 
 
-class _Growing:
-    """A table's CSV and JSON while they are written, with their hashes; `bytes` is the CSV's size."""
+@dataclass(frozen=True)
+class Piece:
+    """A block's rows of one table, as they stand in its CSV and JSON.
 
-    def __init__(self, table: Table, folder: Path) -> None:
-        self.names, self.rows, self.bytes, self.hash, self.hash_json = [c.name for c in table.columns], 0, 0, hashlib.sha256(), hashlib.sha256()
-        self._csv, self._json = (folder / f"{table.name}.csv").open("wb"), (folder / f"{table.name}.json").open("wb")
-        self._put(table_texts.header(self.names), "[")
+    Args:
+        block: the place of the block (`export.Rows`)
+    """
 
-    def take(self, table: Table) -> None:
-        """Write the table's cells and take them away."""
-        if table.cells:
-            as_csv, as_json = table_texts.texts(self.names, table.cells)
-            self._put(as_csv, f"{',' if self.rows else ''}\n{as_json}")
-            self.rows += len(table.cells)
-            table.cells.clear()
-
-    def end(self) -> None:
-        """Close both."""
-        self._put("", "\n]\n" if self.rows else "\n\n]\n")
-        self.bytes = self._csv.tell()
-        self._csv.close()
-        self._json.close()
-
-    def _put(self, as_csv: str, as_json: str) -> None:
-        for words, file, digest in ((as_csv, self._csv, self.hash), (as_json, self._json, self.hash_json)):
-            data = words.encode()
-            file.write(data)
-            digest.update(data)
+    table: str
+    block: int
+    rows: int
+    csv: bytes
+    json: bytes
 
 
-def _grown(lab: Lab, folder: Path, root: Path) -> dict[str, tuple[Table, _Growing]]:
-    """Every table's CSV and JSON, written while the tables are filled: a large lab's are hundreds of MB."""
-    growing: dict[str, tuple[Table, _Growing]] = {}
+def pieces(of: Rows, machine: str) -> list[Piece]:
+    """The rows of a machine's documents, or of those that are nobody's ("").
 
-    def take(found: list[Table]) -> None:
-        for table in found:
-            if table.name not in growing:
-                growing[table.name] = table, _Growing(table, folder)
-            growing[table.name][1].take(table)
+    Raises:
+        LabError, CorpusError: see `Rows.add`.
+    """
+    found = []
+    for table in of.tables():
+        table.cells.clear()  # where a page failed, they were not taken
+    for n in of.of.get(machine, []):
+        of.add(of.blocks[n])
+        for table in of.tables():
+            if table.cells:
+                as_csv, as_json = table_texts.texts([c.name for c in table.columns], table.cells)
+                found.append(Piece(table.name, n, len(table.cells), as_csv.encode(), as_json.encode()))
+                table.cells.clear()
+    return found
 
-    found = export.tables(lab, root, take)
-    take(found)
-    for _, files in growing.values():
-        files.end()
-    return {table.name: growing[table.name] for table in found}
+
+Where = tuple[int, int, int, int, int]  # of a piece: its block, its rows, where it begins [B], the lengths of CSV and JSON [B]
 
 
-def _package(found: dict[str, tuple[Table, _Growing]], name: str, description: str, homepage: str) -> str:
+class Parts:
+    """Pieces on disk until all are there: a large lab's are hundreds of MB."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file, self._end = tempfile.TemporaryFile(dir=folder, buffering=0), 0
+        self.places: dict[str, list[Where]] = {}
+
+    def add(self, made: list[Piece]) -> None:
+        """Keep some."""
+        for piece in made:
+            self.places.setdefault(piece.table, []).append((piece.block, piece.rows, self._end, len(piece.csv), len(piece.json)))
+            self._end += len(piece.csv) + len(piece.json)
+        self._file.write(b"".join(part for piece in made for part in (piece.csv, piece.json)))
+
+    def listed(self, found: list[Table]) -> list[Listed]:
+        """The tables with their rows."""
+        return [Listed(t.name, t.about, t.derived, sum(rows for _, rows, *_ in self.places.get(t.name, ()))) for t in found]
+
+    def join(self, table: Table, places: list[Where], folder: Path) -> _Written:
+        """Write a table's CSV and JSON, in the order of its blocks."""
+        hashes = hashlib.sha256(), hashlib.sha256()
+        with (folder / f"{table.name}.csv").open("wb") as as_csv, (folder / f"{table.name}.json").open("wb") as as_json:
+
+            def put(*both: bytes | memoryview) -> None:
+                for data, file, digest in zip(both, (as_csv, as_json), hashes, strict=True):
+                    file.write(data)
+                    digest.update(data)
+
+            put(table_texts.header([c.name for c in table.columns]).encode(), b"[")
+            for i, (_, _, at, n_csv, n_json) in enumerate(sorted(places)):
+                data = memoryview(os.pread(self._file.fileno(), n_csv + n_json, at))
+                put(data[:n_csv], b",\n" if i else b"\n")
+                put(b"", data[n_csv:])
+            put(b"", b"\n]\n" if places else b"\n\n]\n")
+            return _Written(as_csv.tell(), hashes[0].hexdigest(), hashes[1].hexdigest())
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Size of a table's CSV [B], SHA-256 of it and of its JSON."""
+
+    bytes: int
+    csv: str
+    json: str
+
+
+def _package(found: dict[str, tuple[Table, _Written]], name: str, description: str, homepage: str) -> str:
     """The Data Package: each table's columns with type and meaning, its key, its parent, size and hash."""
     resources = []
     for table, files in found.values():
@@ -127,7 +166,7 @@ def _package(found: dict[str, tuple[Table, _Growing]], name: str, description: s
             schema["foreignKeys"] = [{"fields": list(parent.key), "reference": {"resource": parent.name, "fields": list(parent.key)}}]
         resources.append({
             "name": table.name, "description": table.about, "path": f"{table.name}.csv", "format": "csv", "mediatype": "text/csv", "encoding": "utf-8",
-            "bytes": files.bytes, "hash": f"sha256:{files.hash.hexdigest()}", "derived": table.derived,
+            "bytes": files.bytes, "hash": f"sha256:{files.csv}", "derived": table.derived,
             "also": [f"{table.name}.json", f"{table.name}.parquet"], "schema": schema,
         })  # fmt: skip
     told = {"$schema": PROFILE, "name": name, "description": description, "licenses": [{"name": "MIT", "path": "LICENSE.txt", "title": "MIT License"}]}
@@ -151,33 +190,33 @@ def archive(out: BinaryIO, root: Path = labdata.ROOT) -> None:
                     packed.writestr(entry, file.read(), compresslevel=DEFLATE)
 
 
-def write(lab: Lab, folder: Path, description: str, homepage: str, root: Path = labdata.ROOT, cache: Path = Path(".cache/data")) -> list[Listed]:
-    """Every file of `FOLDER`; what the tables are.
+def write_copies(folder: Path, root: Path = labdata.ROOT) -> None:
+    """What is no table: schemas, licence, and the files as they are."""
+    for path in (LICENCE, *root.glob("schema/*.json")):
+        shutil.copyfile(path, folder / path.name)
+    packed = io.BytesIO()  # 30 MB for a thousand machines; a zip goes back to each file's head, which on disk takes longer
+    archive(packed, root)
+    (folder / "labdata.zip").write_bytes(packed.getbuffer())
+
+
+def write_tables(parts: Parts, folder: Path, description: str, homepage: str, found: list[Table], places: dict[str, list[Where]], cache: Path = CACHE) -> None:
+    """The tables' files out of their pieces, and the package that describes them.
 
     Args:
         folder: where they go
         cache: Parquet files by content, so that an unchanged table is not written anew
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    found = _grown(lab, folder, root)
-    texts = {"datapackage.json": _package(found, "inklab", description, homepage).encode(), "LICENSE.txt": LICENCE.read_bytes()}
-    for schema in sorted(root.glob("schema/*.json")):
-        texts[schema.name] = schema.read_bytes()
-    for name, data in texts.items():
-        (folder / name).write_bytes(data)
-    packed = io.BytesIO()  # 30 MB for a thousand machines; a zip goes back to each file's head, which on disk takes longer
-    archive(packed, root)
-    (folder / "labdata.zip").write_bytes(packed.getbuffer())
-    kept = {name: cache / f"{_parquet_key(table, files.hash_json.hexdigest())}.parquet" for name, (table, files) in found.items()}
+    made = {table.name: (table, parts.join(table, places.get(table.name, []), folder)) for table in found}
+    (folder / "datapackage.json").write_bytes(_package(made, "inklab", description, homepage).encode())
+    kept = {name: cache / f"{_parquet_key(table, files.json)}.parquet" for name, (table, files) in made.items()}
     new = {name for name, path in kept.items() if not path.is_file()}
-    _write_parquet([(t, folder / f"{name}.json", folder / f"{name}.parquet") for name, (t, _) in found.items() if name in new])
+    _write_parquet([(t, folder / f"{name}.json", folder / f"{name}.parquet") for name, (t, _) in made.items() if name in new])
     for name, path in kept.items():
         if name not in new:
             shutil.copyfile(path, folder / f"{name}.parquet")
             continue
         with contextlib.suppress(OSError):  # a cache that cannot be written costs time only
             labdata.write_bytes(path, (folder / f"{name}.parquet").read_bytes())
-    return [Listed(table.name, table.about, table.derived, files.rows) for table, files in found.values()]
 
 
 def _parquet_key(table: Table, rows: str) -> str:

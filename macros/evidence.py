@@ -32,10 +32,13 @@ def publish(book: Book, id: str, found: Rows) -> str:
 
 def _keep(book: Book, name: str, text: str) -> str:
     """Keep a file of the page at hand for the build to write, and link to it."""
-    page = book.here.strip("/").replace("/", "-") or "index"
-    address = f"data/{page}-{name}"
+    address = _address(book.here, name)
     book.publish(address, text)
     return book.link(address)
+
+
+def _address(here: str, name: str) -> str:
+    return f"data/{here.strip('/').replace('/', '-') or 'index'}-{name}"
 
 
 def table(book: Book, id: str, columns: list[Column], cells: list[dict], found: Rows, caption: str) -> str:
@@ -49,7 +52,13 @@ def figure(book: Book, id: str, kind: str, found: Rows, caption: str, label: str
     drawn = getattr(charts, kind)(found)
     published = charts.published(drawn, label)
     spec = _keep(book, f"{id}.vl.json", published)
-    # The same as a script in the page's colours: opened from a folder, a page may not fetch.
-    name = spec.rpartition("/")[2].removesuffix(".vl.json")
-    _keep(book, f"{id}.vl.js", f"(window.inklabCharts??={{}})[{json.dumps(name)}]={chart_svg.in_variables(published)};")
+    book.charts.setdefault(book.here, {})[id] = chart_svg.in_variables(published)
     return tables.figure(id, book.number("figure"), charts.to_svg(drawn, label), caption, publish(book, id, found), spec)
+
+
+def publish_charts(book: Book, here: str) -> None:
+    """Keep what Explore draws on a page, one script for all its charts: opened from a folder, a page may not fetch."""
+    if found := book.charts.pop(here, None):
+        address = _address(here, "charts.js")
+        specs = ",".join(f"{json.dumps(id)}:{spec}" for id, spec in found.items())
+        book.publish(address, f"(window.inklabCharts??={{}})[{json.dumps(address.rpartition('/')[2])}]={{{specs}}};")

@@ -8,234 +8,142 @@ Nothing is left out but ink that is still open, so the documents can be put toge
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import operator
-import types
-import typing
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import AwareDatetime, BaseModel
+from pydantic import BaseModel
 
 from macros import cards, compare, hardware, inks, labdata, latency, records, rows, seals, seen
 from macros.fields import Source
+from macros.flat import SCALARS, Column, Table, flat
 from macros.labdata import Lab
 
-SCALARS = {bool: ("boolean", "BOOLEAN"), int: ("integer", "BIGINT"), float: ("number", "DOUBLE"), str: ("string", "VARCHAR"),
-           AwareDatetime: ("datetime", "TIMESTAMPTZ"), datetime.datetime: ("datetime", "TIMESTAMPTZ"), datetime.date: ("date", "DATE")}  # fmt: skip
-AT_A_TIME = 500  # documents whose rows are held, some 15,000
 DOCUMENT = "Its file below labdata/, without .yml; of chips and gguf_files, the entry's id in place of the file's"
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column.
-
-    Args:
-        type: of a Table Schema field (string, integer, number, boolean, date, datetime, array, object, any)
-        sql: of the Parquet file
-        about: what it is, unit included
-        path: where it lies in its part of a document
-    """
-
-    name: str
-    type: str
-    sql: str
-    about: str
-    path: tuple[str, ...] = ()
-
-
-@dataclass
-class Table:
-    """A table with its rows, None where there is no value.
-
-    Args:
-        key: columns that name a row
-        derived: computed at build from recorded rows, not recorded
-        cells: each row's values in the columns' order: a large lab has half a million rows
-    """
-
-    name: str
-    about: str
-    key: tuple[str, ...]
-    columns: list[Column]
-    parent: str = ""
-    derived: bool = False
-    cells: list[tuple[Any, ...]] = field(default_factory=list)
-
-    @property
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Each row by column."""
-        names = [c.name for c in self.columns]
-        return (dict(zip(names, row, strict=True)) for row in self.cells)
-
-
-@dataclass(frozen=True)
-class Child:
-    """A list of parts inside a part, which becomes a table."""
-
-    path: tuple[str, ...]
-    name: str
-    about: str
-    kind: type[BaseModel]
-
-
-def kinds(annotation: Any) -> tuple[Any, ...]:
-    """What a field may hold, None left out.
-
-    >>> kinds(int | list[int] | None)
-    (<class 'int'>, list[int])
-    """
-    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is typing.Annotated:
-        return kinds(args[0])
-    if origin in (typing.Union, types.UnionType):
-        found = [k for a in args for k in kinds(a)]
-    elif origin is typing.Literal:
-        found = [type(a) for a in args]
-    else:
-        found = [] if annotation is types.NoneType else [annotation]
-    return tuple(dict.fromkeys(found))
-
-
-def value_type(annotation: Any) -> tuple[str, str]:
-    """A value's types, (Table Schema, SQL); what may be one thing or a list of it is `any`, as JSON.
-
-    >>> value_type(list[float | None]), value_type(dict[str, int]), value_type(int | list[int])
-    (('array', 'DOUBLE[]'), ('object', 'MAP(VARCHAR, BIGINT)'), ('any', 'JSON'))
-    """
-    found = kinds(annotation)
-    if len(found) != 1:
-        return "any", "JSON"
-    if found[0] in SCALARS:
-        return SCALARS[found[0]]
-    origin, args = typing.get_origin(found[0]), typing.get_args(found[0])
-    if origin is list:
-        return "array", f"{value_type(args[0])[1]}[]"
-    if origin is dict:
-        return "object", f"MAP(VARCHAR, {value_type(args[1])[1]})"
-    raise TypeError(f"no column holds {found[0]}")
-
-
-def layout(kind: type[BaseModel], path: tuple[str, ...] = (), prefix: str = "", about: str = "") -> tuple[list[Column], list[Child]]:
-    """The columns of a part and the lists in it; `sources` is left out, all documents' stand in one table."""
-    columns, children = [], []
-    for name, info in kind.model_fields.items():
-        if name == "sources":
-            continue
-        at, shown, said = (*path, name), prefix + (info.alias or name), about + (info.description or "")
-        found = kinds(info.annotation)
-        inner = kinds(typing.get_args(found[0])[0]) if len(found) == 1 and typing.get_origin(found[0]) is list else ()
-        if len(found) == 1 and isinstance(found[0], type) and issubclass(found[0], BaseModel):
-            deeper = layout(found[0], at, f"{shown}_", f"{said}: ")
-            columns, children = columns + deeper[0], children + deeper[1]
-        elif len(inner) == 1 and isinstance(inner[0], type) and issubclass(inner[0], BaseModel):
-            children.append(Child(at, shown, said, inner[0]))
-        else:
-            columns.append(Column(shown, *value_type(info.annotation), said, at))
-    return columns, children
-
-
-def _getter(path: tuple[str, ...]) -> Callable[[Any], Any]:
-    """What finds the value at a path; None where a part on the way is not given."""
-    if len(path) == 1:
-        return operator.attrgetter(path[0])
-    outer, inner = operator.attrgetter(path[0]), _getter(path[1:])
-    return lambda part: None if (found := outer(part)) is None else inner(found)
-
-
-@dataclass(frozen=True)
-class Filled:
-    """A kind's table while it is filled, and those of the lists in it."""
-
-    table: Table
-    values: list[Callable[[Any], Any]]
-    below: list[tuple[Callable[[Any], Any], Filled]]
-
-    def add(self, key: tuple[Any, ...], part: BaseModel) -> None:
-        """A part's row, and those of the lists in it."""
-        self.table.cells.append((*key, *[value(part) for value in self.values]))
-        for items, inner in self.below:
-            for n, item in enumerate(items(part) or (), 1):
-                inner.add((*key, n), item)
-
-    def tables(self) -> list[Table]:
-        """This table and those below it."""
-        return [self.table, *(table for _, inner in self.below for table in inner.tables())]
-
-
-def flat(name: str, about: str, kind: type[BaseModel], keys: list[Column], parent: str = "") -> Filled:
-    """A kind's table and those of the lists in it, empty.
-
-    Args:
-        keys: the columns that name a row
-    """
-    columns, children = layout(kind)
-    table = Table(name, about, tuple(c.name for c in keys), [*keys, *columns], parent)
-    below = []
-    for child in children:
-        number = Column(f"{child.name}_n", "integer", "BIGINT", f"Its place in the list {child.name}, from 1")
-        below.append((_getter(child.path), flat(f"{name}_{child.name}", child.about, child.kind, [*keys, number], name)))
-    return Filled(table, [_getter(c.path) for c in columns], below)
+def _kinds(lab: Lab) -> dict[str, tuple[type[BaseModel], Mapping[str, Any], str, str]]:
+    """The documents by table: model, what there is by name, folder and ending of its files."""
+    return {
+        "machines": (cards.Machine, lab.machines, "machines/", ""),
+        "models": (cards.Model, lab.models, "models/", ""),
+        "chips": (hardware.Chip, {c.id: c for c in lab.chips}, "chips/", ""),
+        "inks": (inks.Ink, lab.inks, "ink/", ""),
+        "errata": (inks.Errata, lab.errata, "ink/", ".errata"),
+        "runs": (records.Run, lab.runs, "runs/", ""),
+        "latencies": (latency.Latency, lab.latencies, "latency/", ""),
+        "checks": (records.Check, lab.checks, "checks/", ""),
+        "seals": (seals.Seal, lab.seals, "", ".seal"),
+        "withdrawn": (seals.Withdrawal, lab.withdrawn, "", ".withdrawn"),
+        "gguf_files": (seen.SeenFile, {f.id: f for f in lab.gguf_files.files} if lab.gguf_files else {}, "gguf_files/", ""),
+    }
 
 
 def documents(lab: Lab) -> Iterator[tuple[str, str, type[BaseModel], Iterator[tuple[str, BaseModel]]]]:
     """The documents by table: name, what they are, model, and each by its file below labdata/, one at a time."""
-    def named(kind: type[BaseModel], found: Mapping[str, Any], folder: str, word: str = "") -> tuple[str, type[BaseModel], Iterator[tuple[str, Any]]]:
-        about = (kind.__doc__ or "").strip().splitlines()[0]
-        return about, kind, ((f"{folder}{name}{word}", found[name]) for name in sorted(found))
-
-    yield "machines", *named(cards.Machine, lab.machines, "machines/")
-    yield "models", *named(cards.Model, lab.models, "models/")
-    yield "chips", *named(hardware.Chip, {c.id: c for c in lab.chips}, "chips/")
-    yield "inks", *named(inks.Ink, lab.inks, "ink/")
-    yield "errata", *named(inks.Errata, lab.errata, "ink/", ".errata")
-    yield "runs", *named(records.Run, lab.runs, "runs/")
-    yield "latencies", *named(latency.Latency, lab.latencies, "latency/")
-    yield "checks", *named(records.Check, lab.checks, "checks/")
-    yield "seals", *named(seals.Seal, lab.seals, "", ".seal")
-    yield "withdrawn", *named(seals.Withdrawal, lab.withdrawn, "", ".withdrawn")
-    files = {f.id: f for f in lab.gguf_files.files} if lab.gguf_files else {}
-    yield "gguf_files", *named(seen.SeenFile, files, "gguf_files/")
+    for table, (kind, found, folder, word) in _kinds(lab).items():
+        yield table, _about(kind), kind, ((f"{folder}{name}{word}", found[name]) for name in sorted(found))
 
 
-def tables(lab: Lab, root: Path = labdata.ROOT, take: Callable[[list[Table]], None] | None = None) -> list[Table]:
-    """Every table: what was recorded, then what is derived from it. Each document is looked at once: ten thousand do not fit at a time.
+def _about(kind: type[BaseModel]) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Documents that follow one another in a table, all of one machine or all of none.
 
     Args:
-        take: called with the tables that are being filled after every few hundred documents, to take their cells away;
-            None: every table is returned with all of its own
+        table: the table they are the rows of
+        machine: whose they are; "": nobody's
+        names: of the documents, in order
+    """
+
+    table: str
+    machine: str
+    names: tuple[str, ...]
+
+
+class Rows:
+    """Fills the tables block by block: whoever has a machine's documents at hand makes the rows of them.
+
+    Args:
+        blocks: all there are, in the order of their rows
+    """
+
+    def __init__(self, lab: Lab, root: Path = labdata.ROOT) -> None:
+        self.root, self._corpus = root, list[Table]()
+        self.lab, self._documents, self._on = lab, _kinds(lab), _runs_on(lab)
+        key = [Column("document", "string", "VARCHAR", DOCUMENT)]
+        self._filled = {table: flat(table, _about(kind), kind, key) for table, (kind, *_) in self._documents.items()}
+        self._sources = flat("sources", "Where values come from, all documents'", Source, [*key, Column("key", "string", "VARCHAR", "Its key, which values name as their source")])
+        self._rates, self._scores = _rates(), _scores()
+        self.blocks = [Block("sources", "", ()), *(block for table in self._documents for block in self._blocks(table)), Block("corpus_measurements", "", ())]
+        self.of: dict[str, list[int]] = {}
+        for n, block in enumerate(self.blocks):
+            self.of.setdefault(block.machine, []).append(n)
+
+    def _blocks(self, table: str) -> Iterator[Block]:
+        for machine, names in itertools.groupby(sorted(self._documents[table][1]), partial(self._machine, table)):
+            yield Block(table, machine, tuple(names))
+
+    def _machine(self, table: str, name: str) -> str:
+        if table == "inks":
+            return (self.lab.gists.get(f"ink/{name}") or self.lab.inks[name]).machine
+        return name.partition("/")[0] if table in ("machines", "runs") else ""
+
+    def tables(self) -> list[Table]:
+        """The tables as far as they are filled: what was recorded, then what is derived from it."""
+        recorded = [table for filled in (*self._filled.values(), self._sources) for table in filled.tables()]
+        return [*recorded, *self._corpus, self._rates, self._scores]
+
+    def add(self, block: Block) -> None:
+        """A block's rows.
+
+        Raises:
+            LabError: a result that cannot be scored, as on a page.
+            CorpusError: a CSV file of the corpus is broken.
+        """
+        if block.table == "corpus_measurements":
+            self._corpus = [_corpus_table(self.root)]
+            return
+        if block.table == "sources":  # of files that hold many documents
+            for at, cited in (("chips", self.lab.chip_sources), ("gguf_files", self.lab.gguf_files.sources if self.lab.gguf_files else {})):
+                self._cite(at, cited)
+            return
+        _, found, folder, word = self._documents[block.table]
+        for name in block.names:
+            at, document = f"{folder}{name}{word}", found[name]
+            self._filled[block.table].add((at,), document)
+            self._cite(at, getattr(document, "sources", {}))
+            if isinstance(document, records.Run) and at not in self.lab.withdrawn:
+                _derive(self._rates, _rated(self.lab, at, document))
+            elif isinstance(document, inks.Ink):
+                runs = sorted((self.lab.runs[name] for name in self._on.get(document.id, [])), key=lambda run: (run.started_at.isoformat() if run.started_at else "", run.id))
+                scored = rows.ink(compare.scores(self.lab, document.id, runs))
+                _derive(self._scores, [{"document": at, "machine": document.machine, **row} for row in scored])
+
+    def _cite(self, at: str, cited: Mapping[str, Source]) -> None:
+        for name, source in cited.items():
+            self._sources.add((at, name), source)
+
+
+def tables(lab: Lab, root: Path = labdata.ROOT) -> list[Table]:
+    """Every table, whole.
 
     Raises:
         LabError: a result that cannot be scored, as on a page.
         CorpusError: a CSV file of the corpus is broken.
     """
-    key = [Column("document", "string", "VARCHAR", DOCUMENT)]
-    sources = flat("sources", "Where values come from, all documents'", Source, [*key, Column("key", "string", "VARCHAR", "Its key, which values name as their source")])
-    for at, cited in (("chips", lab.chip_sources), ("gguf_files", lab.gguf_files.sources if lab.gguf_files else {})):
-        for name, source in cited.items():
-            sources.add((at, name), source)
-    made: list[Table] = []
-    rates, scores = _rates(), _scores()
-    on = _runs_on(lab)
-    for name, about, kind, found in documents(lab):
-        filled = flat(name, about, kind, key)
-        for count, (at, document) in enumerate(found, 1):
-            filled.add((at,), document)
-            for name_of, source in getattr(document, "sources", {}).items():
-                sources.add((at, name_of), source)
-            if isinstance(document, records.Run) and at not in lab.withdrawn:
-                _derive(rates, _rated(lab, at, document))
-            elif isinstance(document, inks.Ink):
-                runs = sorted((lab.runs[name] for name in on.get(document.id, [])), key=lambda run: (run.started_at.isoformat() if run.started_at else "", run.id))
-                scored = rows.ink(compare.scores(lab, document.id, runs))
-                _derive(scores, [{"document": at, "machine": document.machine, **row} for row in scored])
-            if take and count % AT_A_TIME == 0:
-                take([*filled.tables(), sources.table, rates, scores])
-        made += filled.tables()
-    return [*made, *sources.tables(), _corpus(root), rates, scores]
+    made = Rows(lab, root)
+    for block in made.blocks:
+        made.add(block)
+    return made.tables()
 
 
 def _runs_on(lab: Lab) -> dict[str, list[str]]:
@@ -247,7 +155,7 @@ def _runs_on(lab: Lab) -> dict[str, list[str]]:
     return on
 
 
-def _corpus(root: Path) -> Table:
+def _corpus_table(root: Path) -> Table:
     """The corpus's CSV file, its columns as they are; one is numbers where all of it is."""
     from macros import corpus
 

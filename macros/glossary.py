@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from markupsafe import Markup
 
@@ -12,6 +13,7 @@ from macros import notes
 _ENTRY = re.compile(r'^(?P<term>\S.*?) \{: #(?P<anchor>[\w-]+)(?: data-also="(?P<also>[^"]*)")? \}\n:\s+(?P<means>.+)$', re.M)
 _QUIET = {"a", "code", "pre", "math", "svg", "h1", "h2", "h3", "h4", "table", "figure", "figcaption", "summary", "script", "button", "b", "strong", "data", "form"}
 _SPOKEN = {"p", "li", "dd"}
+_WHOLE = {"figure", "table", "svg"}  # most of a page, and nothing in it is looked through
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)([^>]*)>")
 
 
@@ -25,24 +27,32 @@ class Entry:
     means: str
 
 
-def entries(markdown: str) -> list[Entry]:
+@lru_cache(maxsize=2)  # every page asks for the same ones
+def entries(markdown: str) -> tuple[Entry, ...]:
     """The terms of a definition list; definitions are one line of plain text.
 
     >>> entries('Depth {: #depth data-also="in the context" }\\n:   Tokens already there.')
-    [Entry(term='Depth', anchor='depth', also=('in the context',), means='Tokens already there.')]
+    (Entry(term='Depth', anchor='depth', also=('in the context',), means='Tokens already there.'),)
     """
-    return [Entry(m["term"], m["anchor"], tuple(filter(None, (m["also"] or "").split("|"))), m["means"].strip()) for m in _ENTRY.finditer(markdown)]
+    return tuple(Entry(m["term"], m["anchor"], tuple(filter(None, (m["also"] or "").split("|"))), m["means"].strip()) for m in _ENTRY.finditer(markdown))
 
 
-def _pattern(known: list[Entry]) -> tuple[re.Pattern, dict[str, Entry]]:
+@lru_cache(maxsize=2)
+def _pattern(known: tuple[Entry, ...]) -> tuple[re.Pattern, dict[str, Entry]]:
     """One pattern for all names, the longest first; a name with capitals inside is matched as it stands."""
     names = {name: entry for entry in known for name in (entry.term, *entry.also)}
     words = sorted(names, key=len, reverse=True)
-    found = "|".join(re.escape(w) if re.search(r".[A-Z]|\d", w) else f"(?i:{re.escape(w)})" for w in words)
+    found = "|".join(re.escape(w) if re.search(r".[A-Z]|\d", w) else _any_case(w) for w in words)
     return re.compile(rf"(?<![\w/.-])({found})(?![\w/-])"), {name.casefold(): entry for name, entry in names.items()}
 
 
-def mark(html: str, known: list[Entry], page: str) -> str:
+def _any_case(word: str) -> str:
+    """A pattern for a word in capitals or not; one that begins with a set of letters is passed over quickly where none of them stands."""
+    first = f"[{word[0].lower()}{word[0].upper()}]" if word[0].isascii() and word[0].isalpha() else f"(?i:{re.escape(word[0])})"
+    return f"{first}(?i:{re.escape(word[1:])})"
+
+
+def mark(html: str, known: tuple[Entry, ...], page: str) -> str:
     """A page's HTML with the first use of each term in its prose a link to what it means.
 
     Args:
@@ -62,11 +72,13 @@ def mark(html: str, known: list[Entry], page: str) -> str:
         return notes.term(match[1], entry.anchor, notes.facts(Markup("<b>{}</b>: {}").format(entry.term, entry.means), (("See", more),)))
 
     made, open_tags, at = [], [], 0
-    for tag in _TAG.finditer(html):
-        made += [_words(html[at : tag.start()], open_tags, pattern, link), tag[0]]
-        at = tag.end()
-        name = tag[2].lower()
-        if name in _QUIET | _SPOKEN:
+    while tag := _TAG.search(html, at):
+        name, end = tag[2].lower(), tag.end()
+        if not tag[1] and (name in _WHOLE or 'class="provenance"' in tag[3]):
+            end = max(end, html.find(f"</{name}>", end))
+        made += [_words(html[at : tag.start()], open_tags, pattern, link), html[tag.start() : end]]
+        at = end
+        if name in _QUIET or name in _SPOKEN:
             if not tag[1]:
                 open_tags.append(name)
             elif name in open_tags:
@@ -76,5 +88,6 @@ def mark(html: str, known: list[Entry], page: str) -> str:
 
 def _words(text: str, open_tags: list[str], pattern: re.Pattern, link: object) -> str:
     """Text between two tags, its terms linked if it is prose."""
-    prose = _SPOKEN & set(open_tags) and not _QUIET & set(open_tags)
-    return pattern.sub(link, text) if prose and text.strip() else text  # type: ignore[arg-type]
+    if not text or text.isspace() or not _SPOKEN.intersection(open_tags) or _QUIET.intersection(open_tags):
+        return text
+    return pattern.sub(link, text)  # type: ignore[arg-type]

@@ -12,10 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemBytecodeCache
+from jinja2 import FileSystemBytecodeCache, FileSystemLoader
+from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
-from macros import chart_cache, web
+from macros import asides, chart_cache, glossary, notes, rendering, web
 
 
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
@@ -35,6 +36,18 @@ class _Templates(FileSystemBytecodeCache):
             super().dump_bytecode(bucket)
 
 
+class _Shown(FileSystemLoader):
+    """Lists a theme's files without its hidden folders: Material's ten thousand icons are in one, and MkDocs publishes none of them."""
+
+    def list_templates(self) -> list[str]:
+        found = set()
+        for home in self.searchpath:
+            for folder, inside, names in os.walk(home):
+                inside[:] = [name for name in inside if not name.startswith(".")]
+                found |= {Path(folder, name).relative_to(home).as_posix() for name in names}
+        return sorted(found)
+
+
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
     global _preview
@@ -46,15 +59,17 @@ def on_startup(command: str, dirty: bool) -> None:
 
 @event_priority(100)  # before the search, which asks the theme for its language
 def on_config(config: Any) -> None:
-    """Tell the template what Explore loads; keep the byte code of the theme, which every build would compile anew."""
+    """Tell the template what Explore loads; keep the byte code of theme and pages, which every build would compile anew."""
     config.extra["vega"] = chart_cache.vega_name()
     plain = config.theme.get_env
+    rendering.byte_code = None
+    with contextlib.suppress(OSError):
+        TEMPLATES.mkdir(parents=True, exist_ok=True)
+        rendering.byte_code = _Templates(str(TEMPLATES))
 
     def keeping() -> Any:
         env = plain()
-        with contextlib.suppress(OSError):
-            TEMPLATES.mkdir(parents=True, exist_ok=True)
-            env.bytecode_cache = _Templates(str(TEMPLATES))
+        env.loader, env.bytecode_cache = _Shown(env.loader.searchpath), rendering.byte_code
         return env
 
     config.theme.get_env = keeping
@@ -64,12 +79,12 @@ def on_files(files: Any, config: Any) -> Any:
     """Add a page for every machine in labdata/; no file is written into docs/."""
     from mkdocs.structure.files import File
 
-    from macros import current_book, pages, paging
+    from macros import current_book, paging
 
     lab = current_book().lab  # as the macros have just loaded it
     current_book().site = Path(config["site_dir"])  # emptied a moment ago
-    generated = {f"machines/{machine.id}.md": pages.stub(machine) for machine in lab.machines.values()}
-    for address, text in {**generated, **paging.pages(lab)}.items():
+    machines = dict.fromkeys((f"machines/{name}.md" for name in lab.machines), "")  # made whole by `macros.apart`
+    for address, text in (machines | paging.pages(lab)).items():
         files.append(File.generated(config, address, content=text))
     for late in ("compare.md", "data.md"):  # they show what other processes make meanwhile
         last = files.get_file_from_path(late)
@@ -82,30 +97,35 @@ def on_files(files: Any, config: Any) -> Any:
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
     global _round
-    from macros import ahead, apart, chart_cache, current_book, downloads, outputs
+    from macros import ahead, apart, chart_cache, current_book, downloads, export, outputs
+    from macros.flat import Table
 
     book = current_book()
     for page in nav.pages:
         page.read_source(config)  # menus name a page by its front matter
     env = config.theme.get_env()
     site = outputs.Site(config.site_name, config.site_description, config.site_url or "")
-    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview)
+    folder = Path(config["site_dir"], downloads.FOLDER)
+    rows, parts = export.Rows(book.lab), downloads.Parts(folder)
+    _round = apart.Round(book, config, files, nav, env, site, cards=bool(site.url) and not _preview, rows=rows, parts=parts)
+    book.tables = lambda: _round.tables
     machines = [file for file in files.documentation_pages() if file.name in book.lab.machines and file.src_uri == f"machines/{file.name}.md"]
     for file in machines:
         apart.Standing(file, _round)
 
-    def write() -> list[downloads.Listed]:
+    def rest() -> tuple[list[Table], list[downloads.Piece]]:
         book.publish(f"assets/{chart_cache.vega_name()}", chart_cache.vega())
-        return downloads.write(book.lab, Path(config["site_dir"], downloads.FOLDER), config.site_description, config.site_url or "")
+        downloads.write_copies(folder)
+        made = downloads.pieces(rows, "")
+        return rows.tables(), made
 
     # MkDocs comes to the machines in the order it reads files.
-    ahead.begin([file.name for file in machines], partial(apart.make, _round), write)
+    put_together = partial(downloads.write_tables, parts, folder, config.site_description, site.url)
+    ahead.begin([file.name for file in machines], partial(apart.make, _round), rest, put_together)
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
-    from macros import asides, glossary, notes
-
     home = files.get_file_from_path("glossary.md")
     if home and page.file is not home:
         html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
@@ -131,14 +151,18 @@ def on_env(env: Any, config: Any, files: Any) -> Any:
 
 
 _WORDLESS = re.compile(r'<svg\b.*?</svg>|<details class="notes".*?</details>', re.S)
+# Tags whose words the search takes and whose mark it drops; none is left out of it, and none holds a heading.
+_MARKS = "a|abbr|b|button|caption|cite|data|dd|dfn|dl|dt|em|figcaption|i|kbd|label|m[a-z]+|small|span|strong|summary|table|tbody|td|tfoot|th|thead|time|tr|var"
+_PLAIN = re.compile(rf"""</?(?:{_MARKS})(?=[\s>])[^>"]*(?:"[^"]*"[^>"]*)*>""")
 
 
 @event_priority(100)  # before the search reads it
 def _for_search(context: Any, page: Any, config: Any, nav: Any) -> Any:
-    """The search parses a page letter by letter, also what it leaves out: it gets the page without."""
+    """The search parses a page letter by letter, also what it leaves out: it gets the page without that, and without marks inside its words."""
     page.meta["whole"] = page.content
     excluded = (page.meta.get("search") or {}).get("exclude")
-    page.content = "" if excluded else re.sub(r"(</t[dh]>)", r"\1 ", _WORDLESS.sub("", page.content))  # or the words of two cells were one
+    plain = "" if excluded else re.sub(r"</t[dh]>", " ", _WORDLESS.sub("", page.content))  # or the words of two cells were one
+    page.content = _PLAIN.sub("", plain)
     return context
 
 
@@ -162,12 +186,14 @@ def on_post_template(output: str, template_name: str, config: Any) -> str:
 
 
 def on_build_error(error: Exception) -> None:
-    """A full disk or a folder nobody may write into is one line, not a traceback."""
+    """A full disk or a folder nobody may write into is one line, not a traceback; a build that failed leaves no site."""
     from mkdocs.exceptions import PluginError
 
     from macros import ahead
 
     ahead.end()
+    if _round:
+        utils.clean_directory(_round.config.site_dir)  # machines' pages are written early: nothing of a failed build looks published
     if isinstance(error, OSError):
         raise PluginError(f"{error.filename or 'site'}: cannot be written; {error.strerror}") from None
 
@@ -178,7 +204,8 @@ def on_post_build(config: Any) -> None:
 
     from macros import ahead, built
 
-    ahead.written(_round.book)
+    assert _round.tables
+    ahead.done()
     ahead.end()
     pages = (file.page for file in _round.files.documentation_pages())
     found = built.problems(Path(config["site_dir"]), {page.file.abs_dest_path: page.made.read for page in pages if hasattr(page, "made")})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -60,6 +61,7 @@ class Book:
         days: the days' pages, in order
         counts: numbered figures and tables so far on this page
         files: what to publish beside the pages, by address below the root; where there is a site it is written at once
+        charts: what Explore draws, by page and figure, until the page is complete
         site: the folder being built; None: nothing is
         firsts: what git remembers of ink and runs (`macros.history`)
         open_parts: parts still to be written, all pages
@@ -68,6 +70,7 @@ class Book:
         series_days: how many days the series has; None: it has no end yet
         sentences: a machine's one sentence, once its page was rendered
         lines: a machine's in the comparison (`macros.side_by_side`), where they were made beside its page
+        tables: the downloads' (`macros.downloads`), where a site is built
     """
 
     lab: Lab
@@ -75,6 +78,7 @@ class Book:
     days: list[Day] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, str | bytes] = field(default_factory=dict)
+    charts: dict[str, dict[str, str]] = field(default_factory=dict)
     site: Path | None = None
     firsts: dict[str, Version] = field(default_factory=dict)
     open_parts: list[str] = field(default_factory=list)
@@ -83,6 +87,7 @@ class Book:
     series_days: int | None = None
     sentences: dict[str, str] = field(default_factory=dict)
     lines: dict[str, list[Any]] = field(default_factory=dict)
+    tables: Callable[[], list[Any]] | None = None
     _checked: dict[str, list[dict]] = field(default_factory=dict)
 
     def turn_to(self, here: str, source: str = "") -> None:

@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from macros import feeds, figures, pictures, seals, summary, twins, web
+from macros import evidence, feeds, figures, pictures, seals, summary, twins, web
 from macros.feeds import Report
 from macros.labdata import ROOT
 from macros.narrative import Book
@@ -60,6 +60,7 @@ def complete(book: Book, page: Any, site: Site, cards: bool, own: Summary | None
         picture, page.meta["card_alt"] = card(book, page, own, newest, site)
         page.meta["card"] = f"{page.url}card.png"
         book.publish(page.meta["card"], picture)
+    evidence.publish_charts(book, page.url)
     book.publish(f"{page.url}index.md", twins.markdown(page.content, page.meta.get("title") or page.title))
 
 

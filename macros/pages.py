@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import re
 
+from markdown.extensions.toc import slugify, unique
 from markupsafe import Markup, escape
 
 from macros import anchors, compare, evidence, exhibits, figures, headlines, history, notes, paging, predict, rows, tables
@@ -15,15 +16,11 @@ from macros.tables import Column
 from macros.values import Value, inert, number, percent
 
 
-def stub(machine: Machine) -> str:
-    """Markdown of a machine's page: a front matter and one macro, rendered like any page."""
-    title = json.dumps(machine.name, ensure_ascii=False)  # JSON's strings are YAML's
-    # Not in the search's index, which would outgrow every page with a thousand of these: `paging.search_entry` is.
-    return f'---\ntitle: {title}\ntoc: true\nsearch: {{exclude: true}}\n---\n\n[[ machine_page("{machine.id}") ]]\n'
+_ID = re.compile(r' id="([^"]+)"')
 
 
 def machine_page(book: Book, name: str) -> str:
-    """A machine: its roofs, predictions against measurements, depth, conditions, provenance."""
+    """A machine: its roofs, predictions against measurements, depth, conditions, provenance; HTML that no Markdown makes."""
     lab = book.lab
     machine = lab.get("machines", name)
     runs = lab.runs_of(name)
@@ -33,37 +30,40 @@ def machine_page(book: Book, name: str) -> str:
     found = rows.results(lab, runs)
     book.sentences[name] = headlines.headline(book, machine, runs).html
     parts = [
-        f'<p class="kicker">Machine</p>\n\n# {inert(machine.name)}',
         f'<p class="lead">{book.sentences[name]}</p>',
         *_warnings(found),
         f'<p class="note">Beside the others: <a href="{book.link("compare/")}">Compare</a>. With another model, format or depth: '
         f'<a href="{book.link("predict/")}?machine={name}">Predict</a>.</p>',
-        '## Roofs {#specs}',
+        _heading("Roofs", "specs"),
         specs_table(book, machine),
         *_roofline(book, runs, [s for scores in scored.values() for s in scores]),
-        *(f"- {inert(note)}" for note in machine.notes),
+        *(["\n".join(["<ul>", *(f"<li>{inert(note)}</li>" for note in machine.notes), "</ul>"])] if machine.notes else []),
     ]
     for i, ink in enumerate(inks[:WHOLE]):
         parts += _ink_section(book, ink, on[ink], scored[ink], i)
     if inks[WHOLE:]:
-        parts += ["## Earlier ink {#earlier}", _earlier(book, [(on[ink], scored[ink]) for ink in inks[WHOLE:]], list(scored.values()))]
+        parts += [_heading("Earlier ink", "earlier"), _earlier(book, [(on[ink], scored[ink]) for ink in inks[WHOLE:]], list(scored.values()))]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
-    parts += _waits_section(book, name)
+    parts += [*_sweep_section(book, runs, "tg"), *_sweep_section(book, runs, "pp"), *_waits_section(book, name)]
     if runs:
         parts += _bandwidth_section(book, runs)
-        parts.append("## Raw measurements {#raw}")
-        parts.append(_measurements(book, runs, found))
-        parts.append("## Provenance {#provenance}")
-        parts += [provenance(book, run) for run in reversed(runs)]
+        parts += [_heading("Raw measurements", "raw"), _measurements(book, runs, found)]
+        parts += [_heading("Provenance", "provenance"), *(provenance(book, run) for run in reversed(runs))]
     else:
-        parts.append("Not measured yet. `make bench` on this machine fills this page.")
+        parts.append("<p>Not measured yet. <code>make bench</code> on this machine fills this page.</p>")
     gone = lab.withdrawn_runs(name)
     if gone:
-        parts.append("## Withdrawn {#withdrawn}\n\nThese runs stay in `labdata/` and count no more.")
+        parts += [_heading("Withdrawn", "withdrawn"), "<p>These runs stay in <code>labdata/</code> and count no more.</p>"]
         parts += [provenance(book, run) for run in gone]
-    return "\n\n".join(parts)
+    body = "\n".join(parts)
+    title = unique(slugify(machine.name, "-"), set(_ID.findall(body)))
+    return f'<p class="kicker">Machine</p>\n<h1 id="{title}">{inert(machine.name)}</h1>\n{body}'
+
+
+def _heading(words: str, id: str) -> str:
+    return f'<h2 id="{id}">{words}</h2>'
 
 
 def _roofline(book: Book, runs: list[Run], scores: list[Score]) -> list[str]:
@@ -76,7 +76,7 @@ def _roofline(book: Book, runs: list[Run], scores: list[Score]) -> list[str]:
 def _waits_section(book: Book, name: str) -> list[str]:
     """The newest time to first token of each model on a machine."""
     newest = {d.model: d for d in sorted(book.lab.latencies.values(), key=lambda d: d.started_at) if d.machine == name}
-    parts = ["## Time to first token {#ttft}"] if newest else []
+    parts = [_heading("Time to first token", "ttft")] if newest else []
     for d in newest.values():
         said = "prompts as text" if d.words else "prompts as token ids: the file has no vocabulary"
         busy = f" Busy machine: {compare.share(d.load_before)} of the cores in use before it." if d.load_before > compare.BUSY_LOAD else ""
@@ -120,7 +120,7 @@ def specs_table(book: Book, machine: Machine) -> str:
     return tables.html_table(columns, cells)
 
 
-WHOLE = 2  # newest inks shown prediction by prediction, with their charts; a reader of ten runs wants the last ones
+WHOLE = 2  # newest inks shown prediction by prediction, the newest with its chart; a reader of ten runs wants the last ones
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
@@ -128,21 +128,16 @@ def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], ind
     tail = "" if index == 0 else f"-{index + 1}"
     document = book.lab.inks[ink]
     parts = [
-        f"## Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'} {{#ink{tail}}}",
+        _heading(f"Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'}", f"ink{tail}"),
         str(exhibits.seal(book, ink, runs, scores)),
         exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
     ]
-    if any(s.gap is not None for s in scores):
+    if index == 0 and any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
-        parts.append(exhibits.ratio_figure(book, scores, f"ratios{tail}", words))
+        parts.append(exhibits.ratio_figure(book, scores, "ratios", words))
     if anchors.of_ink(book.lab, ink):
         words = "Predicted ratios as rates, from the ink alone and re-anchored on a measured rate. The anchor was chosen after measuring."
         parts.append(exhibits.anchor_table(book, ink, f"anchors{tail}", words))
-    hit = _deepest(runs)
-    if hit:
-        run, result = hit
-        for test in sorted({r.test for r in run.results if r.depth and r.failed is None}, key=lambda t: t[0] != "t"):
-            parts += _sweep(book, run, test, result.model, f"{test[:2]}{tail}")
     return parts
 
 
@@ -154,7 +149,7 @@ def _earlier(book: Book, older: list[tuple[list[Run], list[Score]]], scored: lis
         cells.append({"run": Markup(", ").join(links), "score": tally_words(scores)})
     csv = evidence.publish(book, "predictions", [{"ink": s.ink, **row} for scores in scored for s, row in zip(scores, rows.ink(scores), strict=True)])
     link = f'<p class="note">Every prediction of every ink, scored: <a class="csv" href="{escape(csv)}" download>CSV</a></p>'
-    return f"{tables.html_table([Column('run', 'Run'), Column('score', 'Score')], cells)}\n\n{link}"
+    return f"{tables.html_table([Column('run', 'Run'), Column('score', 'Score')], cells)}\n{link}"
 
 
 def _measurements(book: Book, runs: list[Run], found: list[dict]) -> str:
@@ -171,27 +166,33 @@ def _measurements(book: Book, runs: list[Run], found: list[dict]) -> str:
     return exhibits.results_table(book, runs, "measurements", words, found, shown)
 
 
-def _deepest(runs: list[Run]) -> tuple[Run, Result] | None:
-    deep = [(run, r) for run in runs for r in run.results if r.depth and r.failed is None]
-    return max(deep, key=lambda h: h[1].depth) if deep else None
+def _sweep_section(book: Book, runs: list[Run], phase: str) -> list[str]:
+    """Rate against depth, of the newest run with ink that has it from depth 0 on.
+
+    Args:
+        phase: "tg" or "pp", as the names of its tests begin
+    """
+    for run in reversed(runs):
+        deep = [r for r in run.results if run.ink and r.depth and r.failed is None and r.test.startswith(phase)]
+        if deep:
+            result = max(deep, key=lambda r: r.depth)
+            found = rows.sweep(book.lab, run, result.test, result.model)
+            if found[0]["depth_tokens"] == 0:
+                return _sweep(book, result, found)
+    return []
 
 
-def _sweep(book: Book, run: Run, test: str, model: str, tail: str) -> list[str]:
-    deep = [r for r in run.results if r.depth and r.model == model and r.test == test]
-    base = rows.anchor(run, deep[0]) if deep else None
-    if base is None:
-        return []
-    found = rows.sweep(book.lab, run, test, model)
+def _sweep(book: Book, result: Result, found: list[dict]) -> list[str]:
     last = found[-1]
-    what = "Decode" if test.startswith("tg") else "Prefill"
-    law = "the KV cache's bytes" if test.startswith("tg") else "attention's FLOPs"
+    phase, what, law = ("tg", "Decode", "the KV cache's bytes") if result.n_gen else ("pp", "Prefill", "attention's FLOPs")
     kept = last["measured_tok_s"] / found[0]["measured_tok_s"]
     caption = (
-        f"{what} rate against context depth, {inert(book.lab.models[model].name)}. "
+        f"{what} rate against context depth, {inert(book.lab.models[result.model].name)}, run {last['run']}. "
         f"At {number(last['depth_tokens'], 0)} tokens {percent(kept, how='rate at depth / rate at 0', decimals=0)} "
         f"of the rate at depth 0 is left; {law} alone, anchored at depth 0, put it {_side(last['gap'])}."
     )
-    return [f"### {what} against depth {{#{tail}-depth}}", exhibits.depth_figure(book, run, test, model, f"{tail}-chart", caption)]
+    figure = evidence.figure(book, f"{phase}-chart", f"{what.lower()}_depth", found, caption, exhibits.depth_label(found, result.test))
+    return [_heading(f"{what} against depth", f"{phase}-depth"), figure]
 
 
 def _side(gap: float) -> str:
@@ -211,7 +212,7 @@ def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     shares = ("Share of the roof at depth 0. First order takes the whole file and two FLOPs per parameter; exact work counts "
               "the bytes and FLOPs of the tensor table.")
     return [
-        "## What was really reached {#reached}",
+        _heading("What was really reached", "reached"),
         exhibits.bandwidth_figure(book, entries, "bandwidth-chart", caption),
         exhibits.shares_table(book, runs, "shares", shares),
     ]

@@ -51,6 +51,8 @@ def macros_of(config_file: Path) -> Site:
     return Site(env, current_book(), config.site_url or "", dict(config.extra.get("post") or {}))
 
 
+byte_code: Any = None  # where a build keeps pages' code for the next one (`jinja2.BytecodeCache`)
+LEAST = 1000  # characters; what is shorter is compiled sooner than read from a disk
 _compiled: dict[str, Any] = {}  # pages' code by their text: a rebuild finds most of them again
 
 
@@ -68,11 +70,23 @@ def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: A
 
     env.env.finalize = printed
     try:
-        compiled = _compiled.get(text) or _compiled.setdefault(text, env.env.compile(text))
+        compiled = _compiled.get(text) or _compiled.setdefault(text, _code(env.env, text, shown))
         return env.env.template_class.from_code(env.env, compiled, env.env.make_globals(None)).render(**{**env.variables, **meta})
     except Exception as error:
         words = str(error).strip().splitlines() or [type(error).__name__]
         raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None
+
+
+def _code(env: Any, text: str, shown: str) -> Any:
+    """A page's byte code, from the last build where that had the same text between the same marks."""
+    if byte_code is None or len(text) < LEAST:
+        return env.compile(text)
+    marks = (env.variable_start_string, env.variable_end_string, env.block_start_string, env.block_end_string, env.comment_start_string, env.comment_end_string)
+    bucket = byte_code.get_bucket(env, shown, None, repr((marks, text)))
+    if bucket.code is None:
+        bucket.code = env.compile(text)
+        byte_code.set_bucket(bucket)
+    return bucket.code
 
 
 def _line(error: Exception) -> int:

@@ -6,6 +6,7 @@ import datetime
 import json
 import math
 from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring
 from types import NoneType
 from typing import Any
 
@@ -27,10 +28,17 @@ _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 def to_json(value: Any) -> str:
     """JSON on one line; NaN is refused."""
+    kind = value.__class__  # what follows is as the encoder does it, which takes twenty times as long to begin
+    if kind is str:
+        return encode_basestring(value)
     if value is None:
         return "null"
-    if value.__class__ in (int, float) and math.isfinite(value):
-        return repr(value)  # as the encoder does, which takes twenty times as long to begin
+    if kind in (int, float) and math.isfinite(value):
+        return repr(value)
+    if kind is list:
+        return f"[{','.join(map(to_json, value))}]"
+    if kind is datetime.datetime:
+        return f'"{plain(value)}"'
     return _JSON.encode(value)
 
 

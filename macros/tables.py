@@ -56,7 +56,7 @@ def figure(
     svg and caption_html are trusted: they come from to_svg and from computed sentences.
 
     Args:
-        spec_href: the Vega-Lite spec, "<name>.vl.json"; beside it "<name>.vl.js", the same for Explore
+        spec_href: the Vega-Lite spec, "<page>-<id>.vl.json"; beside it "<page>-charts.js", what Explore draws
     """
     return _numbered("Figure", "chart", id, number, svg, caption_html, csv_href, spec_href)
 
@@ -76,7 +76,7 @@ def _numbered(
     extra = " data-search-exclude" if css == "chart" else ""
     if spec_href:
         link += f' <a class="csv" href="{escape(spec_href)}" title="The chart as Vega-Lite, its rows inside">Spec</a>'
-        extra += f' data-chart="{escape(spec_href.removesuffix("json") + "js")}"'
+        extra += f' data-chart="{escape(spec_href.removesuffix(f"{id}.vl.json"))}charts.js"'
     caption = f"<figcaption><b>{word} {number}.</b> {caption_html}{link}</figcaption>"
     return _one_line(f'<figure id="{escape(id)}" class="{css}"{extra}>{body}{caption}</figure>')
 

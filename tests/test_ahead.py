@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from macros import ahead, labdata, processes
+from macros import ahead, processes
 from macros.downloads import Listed
-from macros.narrative import Book
 
 TABLES = [Listed("runs", "a run", False, 3)]
 HERE = os.getpid()
@@ -38,14 +37,14 @@ def where(name: str) -> tuple[str, bool]:
 def test_pages_come_in_order_from_elsewhere():
     ahead.begin(NAMES, where, lambda: TABLES)
     assert [ahead.made(name) for name in NAMES] == [(name, True) for name in NAMES]
-    assert ahead.written(Book(labdata.Lab())) == TABLES
+    assert ahead.first() == TABLES
 
 
 def test_without_other_processes_each_is_made_here(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processes, "cores", lambda: 1)
     ahead.begin(NAMES, where, lambda: TABLES)
     assert [ahead.made(name) for name in NAMES] == [(name, False) for name in NAMES]
-    assert ahead.written(Book(labdata.Lab())) == TABLES
+    assert ahead.first() == TABLES
 
 
 def test_a_page_that_fails_says_so_where_it_is_asked_for():
@@ -81,7 +80,7 @@ def test_a_lost_process_loses_no_page():
 
     ahead.begin(NAMES, make, lambda: TABLES)
     assert [ahead.made(name) for name in NAMES] == NAMES
-    assert ahead.written(Book(labdata.Lab())) == TABLES
+    assert ahead.first() == TABLES
 
 
 def test_nothing_is_written_after_the_end(tmp_path: Path):
@@ -96,3 +95,40 @@ def test_nothing_is_written_after_the_end(tmp_path: Path):
     assert 1 <= len(left) < 200
     time.sleep(0.3)
     assert sorted(tmp_path.iterdir()) == left
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_what_was_made_is_put_together_once(cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(processes, "cores", lambda: cores)
+
+    def together(*given: str) -> None:
+        with (tmp_path / "made").open("a") as file:
+            print(*given, os.getpid() == HERE, file=file)
+
+    ahead.begin(NAMES[:2], where, lambda: TABLES, together)
+    assert [ahead.made(name)[0] for name in NAMES[:2]] == NAMES[:2]
+    ahead.last("a", "b")
+    ahead.done()
+    assert (tmp_path / "made").read_text() == f"a b {cores == 1}\n"
+
+
+def test_a_process_lost_at_the_end_is_replaced(tmp_path: Path):
+    def together(name: str) -> None:
+        if os.getpid() != HERE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        (tmp_path / name).touch()
+
+    ahead.begin([], where, lambda: TABLES, together)
+    ahead.last("made")
+    ahead.done()
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_what_goes_wrong_at_the_end_is_raised():
+    def together() -> None:
+        raise OSError(28, "No space left on device", "site/data/lab/runs.csv")
+
+    ahead.begin([], where, lambda: TABLES, together)
+    ahead.last()
+    with pytest.raises(OSError, match="No space left"):
+        ahead.done()

@@ -1,16 +1,18 @@
-"""What writes the downloads of a large lab: values in words once, a few hundred documents at a time."""
+"""What writes the downloads of a large lab: values in words once, a machine's documents at a time."""
 
 from __future__ import annotations
 
 import csv
 import datetime
+import hashlib
 import io
 import json
 import math
+from pathlib import Path
 
 import pytest
 
-from macros import export, labdata, table_texts
+from macros import downloads, export, labdata, table_texts
 from macros.compare import rate
 from macros.side_by_side import Maker
 
@@ -45,24 +47,35 @@ def test_what_is_no_number_is_refused(value: object):
         table_texts.texts(("a", "b"), [("x", 1.0), ("y", value)])
 
 
-def test_a_large_lab_is_never_held_whole(monkeypatch: pytest.MonkeyPatch):
+def test_rows_made_machine_by_machine_are_those_of_the_whole(tmp_path: Path):
     lab = labdata.load()
-    whole = {t.name: t.cells for t in export.tables(lab)}
-    monkeypatch.setattr(export, "AT_A_TIME", 2)
-    taken: dict[str, list[tuple]] = {}
-    most = 0
+    whole = export.tables(lab)
+    made, parts = export.Rows(lab), downloads.Parts(tmp_path)
+    for machine in [*sorted(lab.machines, reverse=True), ""]:  # in whatever order they come
+        found = downloads.pieces(made, machine)
+        assert not any(t.cells for t in made.tables()) and (found or not lab.runs_of(machine))
+        parts.add(found)
+    assert [t.name for t in made.tables()] == [t.name for t in whole]
+    assert [t.rows for t in parts.listed(made.tables())] == [len(t.cells) for t in whole]
+    for table in whole:
+        written = parts.join(table, parts.places.get(table.name, []), tmp_path)
+        names = [c.name for c in table.columns]
+        as_csv, as_json = table_texts.texts(names, table.cells) if table.cells else ("", "")
+        data, rows = (tmp_path / f"{table.name}.csv").read_bytes(), (tmp_path / f"{table.name}.json").read_bytes()
+        assert data.decode() == table_texts.header(names) + as_csv
+        assert rows.decode() == f"[\n{as_json}\n]\n"
+        assert (written.bytes, written.csv, written.json) == (len(data), hashlib.sha256(data).hexdigest(), hashlib.sha256(rows).hexdigest())
 
-    def take(found: list[export.Table]) -> None:
-        nonlocal most
-        most = max(most, *(len(t.cells) for t in found))
-        for table in found:
-            taken.setdefault(table.name, []).extend(table.cells)
-            table.cells.clear()
 
-    rest = export.tables(lab, take=take)
-    assert most < max(map(len, whole.values())) / 2
-    take(rest)
-    assert taken == whole
+def test_what_a_page_that_failed_left_is_no_other_s(monkeypatch: pytest.MonkeyPatch):
+    lab = labdata.load()
+    made = export.Rows(lab)
+    wanted = downloads.pieces(made, "apple-m4-24gb")
+    with monkeypatch.context() as broken:
+        broken.setattr(export, "_rated", lambda *of: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            downloads.pieces(made, "amd-epyc-2-cores-24-gb")
+    assert downloads.pieces(made, "apple-m4-24gb") == wanted
 
 
 def test_a_machine_s_lines_hold_its_own_results():

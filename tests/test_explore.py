@@ -51,13 +51,13 @@ def test_explore_draws_the_spec_without_eval_and_only_then_loads_vega(page, lab)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(lab + DAY)
-    assert not [url for url in asked if "vega-" in url or ".vl.js" in url]
+    assert not [url for url in asked if "vega-" in url or "-charts.js" in url]
     static = page.locator("#decode-depth > svg.wide")
     before = static.locator("text").all_text_contents()
     drawn = explore(page, "decode-depth")
     assert sorted(drawn.locator("text").all_text_contents()) == sorted(before)
     assert not static.is_visible()
-    assert {url.removeprefix(lab).rpartition("/")[0] for url in asked if "vega-" in url or ".vl.js" in url} == {"assets", "data"}
+    assert {url.removeprefix(lab).rpartition("/")[0] for url in asked if "vega-" in url or "-charts.js" in url} == {"assets", "data"}
     # A dot tells its numbers, those of the CSV.
     drawn.locator(".mark-symbol path").last.hover()
     tip = page.locator("#vg-tooltip-element.visible")

@@ -15,7 +15,7 @@ import yaml
 from conftest import ROOT
 from pydantic import BaseModel
 
-from macros import downloads, export, labdata, table_texts
+from macros import downloads, export, flat, labdata, table_texts
 from macros.export import Table
 
 
@@ -32,7 +32,7 @@ def tables(lab: labdata.Lab) -> dict[str, Table]:
 def rebuilt(tables: dict[str, Table], name: str, kind: type[BaseModel], key: dict[str, Any]) -> dict[str, Any]:
     """A part of a document put together from the rows of its table and of those below it."""
     row = next(r for r in tables[name].rows if all(r[k] == v for k, v in key.items()))
-    columns, children = export.layout(kind)
+    columns, children = flat.layout(kind)
     found: dict[str, Any] = {}
 
     def put(path: tuple[str, ...], value: Any) -> None:

@@ -24,7 +24,7 @@
     } else {
       const address = new URL(figure.dataset.chart, document.baseURI).href;
       await Promise.all([load(new URL(here.dataset.vega, assets).href), load(address)]);
-      const spec = window.inklabCharts[address.split("/").pop().replace(/\.vl\.js$/, "")];
+      const spec = window.inklabCharts[address.split("/").pop()][figure.id];
       const phone = getComputedStyle(figure.querySelector("svg.wide")).display === "none";
       const place = document.createElement("div");
       place.className = "explored";
