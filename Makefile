@@ -28,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 # Material for MkDocs advertises its successor before every build.
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock fonts fit schema fuzz faults fleet clean clean-all help
+.PHONY: all bench import day ink withdraw parity probe chat ttft site publish zensical serve host post check-post check test perf lighthouse lock sbom review share fonts fit schema fuzz faults fleet clean clean-all help
 .NOTPARALLEL:
 .DEFAULT_GOAL := all
 
@@ -40,7 +40,7 @@ bench: ## measure this machine: PROFILE=quick|day1 MODEL= SHAPE= DEPTHS= REPS= T
 	@$(SETUP) bench
 	@$(VENV_PYTHON) -m bench run
 
-import: ## take in a log of llama-bench, llama-server, Ollama or LM Studio: FILE= (or a pipe) MACHINE= MODEL=
+import: ## take in a log of llama-bench, llama-server, Ollama or LM Studio: FILE= (or a pipe) MACHINE= CHIP= MODEL=
 	@$(SETUP) site
 	@$(VENV_PYTHON) -m bench import
 
@@ -74,7 +74,7 @@ ttft: ## record time to first token for LENGTHS=16,128,512,2048 of prompt: MODEL
 
 site: ## build the site into site/ (needs no compiler and no engine)
 	@$(SETUP) site
-	@echo "Building the site, about ten seconds"; $(VENV_PYTHON) -m mkdocs build -q && echo "Built: site/index.html"
+	@echo "Building the site, a few seconds"; $(VENV_PYTHON) -m mkdocs build -q && echo "Built: site/index.html"
 
 publish: ## build the site and put it on any static host: DEST=folder or host:path (rsync; DELETE=1 removes what is old) SITE_URL=https://…
 	@$(SETUP) site

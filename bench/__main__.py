@@ -24,6 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     imported = commands.add_parser("import", help="take in a log of llama-bench, llama-server, Ollama or LM Studio")
     imported.add_argument("file", nargs="?", help="the log; - or nothing: standard input")
     imported.add_argument("--machine", help="the machine's name in labdata/machines; unnamed: the log's chip, where labdata/chips knows it")
+    imported.add_argument("--chip", help="a chip's id in labdata/chips, where the log alone does not tell which it is")
     imported.add_argument("--model", help="the model's name in labdata/models, or its name where the log gives none")
     report = commands.add_parser("report", help="predicted against measured, newest run")
     report.add_argument("--machine")
@@ -166,13 +167,13 @@ def _import(flags: dict) -> int:
     from bench import imports, share
 
     gc.disable()  # every record of a log is kept to the end: looking for garbage among them takes a third of the time
-    file, machine, model = ((flags[n] or os.environ.get(n.upper(), "")).strip() or None for n in ("file", "machine", "model"))
+    file, machine, model, chip = ((flags[n] or os.environ.get(n.upper(), "")).strip() or None for n in ("file", "machine", "model", "chip"))
     data = imports.read_bytes(file)
     if share.is_one(data):
         print("\n".join(share.take(data, file if file and file != "-" else "standard input", labdata.ROOT)))
         return 0
     lab = labdata.load()
-    done = imports.prepare(data, file if file and file != "-" else "standard input", lab, machine, model)
+    done = imports.prepare(data, file if file and file != "-" else "standard input", lab, machine, model, chip)
     paths = imports.write(done, lab, labdata.ROOT)
     print("\n".join(done.report))
     for path in paths:

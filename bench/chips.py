@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 
@@ -68,6 +69,19 @@ def names(name: str) -> set[str]:
 def compute_gpus(gpus: list[Gpu]) -> list[Gpu]:
     """The GPUs an engine computes on: cards where there are any, else the processor's own."""
     return [g for g in gpus if not g.integrated] or gpus
+
+
+def named(ident: str, table: list[Chip]) -> Chip:
+    """The chip that CHIP= names.
+
+    Raises:
+        LookupError: no such chip; those with a name close to it.
+    """
+    chip = next((c for c in table if c.id == ident), None)
+    if chip is None:
+        close = difflib.get_close_matches(ident, [c.id for c in table], n=5, cutoff=0.3)
+        raise LookupError(f"CHIP: no such chip in labdata/chips; got {ident!r}; close to it: {', '.join(close) or 'none'}")
+    return chip
 
 
 def lookup(facts: Facts, table: list[Chip]) -> Found:

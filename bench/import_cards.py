@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from bench import host as hosts
+from bench.chips import named
 from bench.host import Host
 from bench.log_rows import Amount, Row, Sitting
 from macros import hardware, work
@@ -23,12 +24,19 @@ class ImportRefused(Exception):
     """Why nothing was imported, one line a problem."""
 
 
-def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machine], raw: str) -> Machine:
+def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machine], raw: str, as_chip: str | None = None) -> Machine:
     """The machine a sitting belongs to: the named one if nothing contradicts it, else one made from the chip table.
+
+    Args:
+        as_chip: the id of a chip in labdata/chips, where the log alone does not tell which it is
 
     Raises:
         ImportRefused: another chip than the log's, an unknown chip, several that it could be, or nothing to go by.
     """
+    try:
+        said = named(as_chip, lab.chips) if as_chip else None
+    except LookupError as error:
+        raise ImportRefused(str(error)) from None
     names = [g.name for g in sitting.gpus]
     if sitting.cpu and (not names or any(_words(n) <= _words(sitting.cpu) for n in names)):
         names.insert(0, sitting.cpu)  # the chip that computes, or one chip with its GPU; else the roofs are the GPU's
@@ -36,25 +44,28 @@ def machine(lab: Lab, sitting: Sitting, name: str | None, made: dict[str, Machin
         known = lab.machines[name]
         if names and not any(same_chip(known.chip, n) for n in names):
             raise ImportRefused(f"MACHINE: labdata/machines/{name}.yml is about another chip; it says {known.chip!r}, the log {' and '.join(map(repr, names))}")
+        if said and not same_chip(known.chip, said.name):
+            raise ImportRefused(f"CHIP: labdata/machines/{name}.yml is about another chip; it says {known.chip!r}; got {as_chip!r}")
         return known
     # A driver's remark in brackets is not part of the name: AMD Radeon RX 7900 XTX (RADV NAVI31)
     gpus = list(dict.fromkeys(replace(g, name=re.sub(r" \([^)]*\)$", "", g.name)) for g in sitting.gpus))
     apple = next((g.name for g in gpus if g.name.startswith("Apple ")), None)  # Metal's log names the GPU, which is the chip
     host = Host(cpu=sitting.cpu or apple, gpus=gpus)
     found = hosts.lookup(host, lab.chips)
-    could, chip = found.could_be, next((c for c in lab.chips if c.id == name), None) or found.chip
-    if chip and chip.id == name and names and chip not in could and not any(same_chip(chip.name, n) for n in names):
-        raise ImportRefused(f"MACHINE: another chip than the log's; got {name!r}, the log says {' and '.join(map(repr, names))}")
+    said = said or next((c for c in lab.chips if c.id == name), None)
+    could, chip = found.could_be, said or found.chip
+    if said and names and said not in could and not any(same_chip(said.name, n) for n in names):
+        raise ImportRefused(f"{'CHIP' if as_chip else 'MACHINE'}: another chip than the log's; got {said.id!r}, the log says {' and '.join(map(repr, names))}")
     if chip is None:
-        why = f"could be {', '.join(f'{c.name}, MACHINE={c.id}' for c in could)}" if could else f"{' and '.join(map(repr, names))}: {found.why_not}" if names else "the log names no chip"
+        why = f"could be {', '.join(f'{c.name}, CHIP={c.id}' for c in could)}" if could else f"{' and '.join(map(repr, names))}: {found.why_not}" if names else "the log names no chip"
         known = f"; known machines: {', '.join(sorted(lab.machines))}"
         if name:
             raise ImportRefused(f"MACHINE: no such file in labdata/machines, and none can be made from the log ({why}); got {name!r}{known}; "
                                 f"labdata/machines/{name}.yml with its bandwidth and source would tell (labdata/README.md has every key)")
-        raise ImportRefused(f"MACHINE: not given, and the log does not tell ({why}); say MACHINE=<name>{known}; or a chip's id in labdata/chips")
+        raise ImportRefused(f"MACHINE: not given, and the log does not tell ({why}); say MACHINE=<name>{known}; or CHIP=<its id in labdata/chips>")
     ident = name or slug(chip.name)
     if ident in lab.machines:
-        return machine(lab, sitting, ident, made, raw)
+        return machine(lab, sitting, ident, made, raw, as_chip)
     if ident in made and made[ident].chip != chip.name:
         raise ImportRefused(f"MACHINE: the log is of several machines; got {made[ident].chip!r} and {chip.name!r}; leave MACHINE out, or split the file")
     bandwidth, peak, sources = hardware.roofs(chip, lab.chip_sources)

@@ -55,13 +55,14 @@ def read_bytes(file: str | None) -> bytes:
     return sys.stdin.buffer.read(log_text.MAX_BYTES + 1)
 
 
-def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model: str | None = None) -> Import:
+def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model: str | None = None, chip: str | None = None) -> Import:
     """The documents a log becomes.
 
     Args:
         shown: the file's name in messages
         machine: a machine of labdata, or the name of the one to make from the log
         model: a model of labdata that the log is about, or the model's name where the log gives none
+        chip: a chip's id in labdata/chips, where the log alone does not tell which it is
 
     Raises:
         ImportRefused: every reason in one go; nothing was written.
@@ -93,7 +94,7 @@ def prepare(data: bytes, shown: str, lab: Lab, machine: str | None = None, model
     for n, (sitting, rows) in enumerate(sittings.items(), 1):
         ident = f"{IMPORTED}-{digest}" + (f"-{n}" if len(sittings) > 1 else "")
         try:
-            where = import_cards.machine(lab, sitting, machine, machines, done.raw_name)
+            where = import_cards.machine(lab, sitting, machine, machines, done.raw_name, chip)
         except (ImportRefused, ValidationError) as error:
             problems += [f"{shown}: {error}"] if isinstance(error, ImportRefused) else labdata.said(Machine, shown, error)
             continue

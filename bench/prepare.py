@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 
 from bench import host as hosts
 from bench import hub, plan, probe, weights
-from bench.chips import NOT_LISTED, Found, compute_gpus
+from bench.chips import NOT_LISTED, Found, compute_gpus, named
 from bench.host import Host
 from bench.plan import PlanError, Test
 from macros import gguf_header, hardware, history, labdata, predict
@@ -104,11 +103,11 @@ def _chosen(lab: Lab, host: Host, ident: str) -> Found:
     Raises:
         PlanError: no such chip, or not one this host could be.
     """
-    chip = next((c for c in lab.chips if c.id == ident), None)
+    try:
+        chip = named(ident, lab.chips)
+    except LookupError as error:
+        raise PlanError(str(error)) from None
     seen = hosts.lookup(host, lab.chips)
-    if chip is None:
-        close = difflib.get_close_matches(ident, [c.id for c in lab.chips], n=5, cutoff=0.3)
-        raise PlanError(f"CHIP: no such chip in labdata/chips; got {ident!r}; close to it: {', '.join(close) or 'none'}")
     if chip not in seen.could_be and seen.why_not != NOT_LISTED:
         why = f"this host could be {', '.join(c.id for c in seen.could_be)}" if seen.could_be else seen.why_not
         raise PlanError(f"CHIP: not this host; got {ident!r}; {why}")

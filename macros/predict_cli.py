@@ -167,7 +167,7 @@ def _after_own(ask: argparse.Namespace, subject, device: calibrated.Device, test
         return []
     ratio = rate / expected.tok_s
     symptom = diagnose.Symptom(ratio if phase == "decode" else None, ratio if phase == "prefill" else None, ask.machine, device.backend,
-                               file_bytes=subject_load.needed_bytes(subject, 0), memory_bytes=memory_bytes)  # fmt: skip
+                               file_bytes=sum(w.n_bytes for w in subject.structure.weights), memory_bytes=memory_bytes)  # fmt: skip
     return [{"cause": c.cause, "fit": c.fit, "check": c.check} for c in diagnose.causes(symptom)]
 
 

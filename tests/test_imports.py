@@ -116,7 +116,7 @@ def test_a_machine_is_made_from_the_chip_table(root: Path):
 def test_two_variants_are_named_and_one_is_chosen(root: Path):
     lab = labdata.load(root)
     log = "ggml_metal_init: GPU name:   Apple M2 Ultra\n| model | size | params | backend | test | t/s |\n|--|--|--|--|--|--|\n| a 1B F16 | 2.00 GiB | 1.07 B | Metal | tg128 | 9.00 ± 0.10 |\n"
-    with pytest.raises(ImportRefused, match=r"could be Apple M2 Ultra \(60-core GPU\), MACHINE=apple-m2-ultra-60c, Apple M2 Ultra \(76-core GPU\), MACHINE=apple-m2-ultra-76c"):
+    with pytest.raises(ImportRefused, match=r"could be Apple M2 Ultra \(60-core GPU\), CHIP=apple-m2-ultra-60c, Apple M2 Ultra \(76-core GPU\), CHIP=apple-m2-ultra-76c"):
         imports.prepare(log.encode(), "log", lab)
     done = imports.prepare(log.encode(), "log", lab, "apple-m2-ultra-76c")
     imports.write(done, lab, root)
