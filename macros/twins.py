@@ -11,7 +11,7 @@ from html_to_markdown import ConversionOptions, convert
 _LABEL = re.compile(r'aria-label="([^"]*)"')
 _NOTES = re.compile(r'(?<=</summary>)<ol>(<li id="(?:from|term)-.*)</ol>(?=</details>)', re.S)
 _REST = r"""\b[^>"]*(?:"[^"]*"[^>"]*)*>"""  # of a tag
-_LINK = re.compile(rf"""<a\s[^>]*?\bhref="([^"]*)"[^>"]*(?:"[^"]*"[^>"]*)*>(.*?)</a>""", re.S)
+_LINK = re.compile(r"""<a\s[^>]*?\bhref="([^"]*)"[^>"]*(?:"[^"]*"[^>"]*)*>(.*?)</a>""", re.S)
 _SILENT = re.compile(rf"<(?:/?(?:data|span|thead|tbody|dl|dd|p)|t[hdr]){_REST}")
 _MARKS = [(re.compile(rf"</?(?:b|strong){_REST}"), "**"), (re.compile(rf"</?em{_REST}"), "*"), (re.compile(rf"</?code{_REST}"), "`")]
 _PLACE = re.compile(r"^(.*)WRITTEN(\d+)ABOVE$", re.M)
