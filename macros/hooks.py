@@ -80,7 +80,7 @@ def on_config(config: Any) -> None:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add a page for every machine in labdata/; no file is written into docs/."""
+    """Add a page for every machine in labdata/, and publish the style sheet without its comments; no file is written into docs/."""
     from mkdocs.structure.files import File
 
     from macros import current_book, paging
@@ -95,6 +95,10 @@ def on_files(files: Any, config: Any) -> Any:
         if last:
             files.remove(last)
             files.append(last)
+    style = files.get_file_from_path("assets/inklab.css")
+    if style:
+        files.remove(style)
+        files.append(File.generated(config, style.src_uri, content=web.without_comments(style.content_string)))
     return files
 
 

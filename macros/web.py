@@ -32,6 +32,15 @@ def guarded(page: str) -> str:
     return re.sub(r'(<meta charset="[^"]*">)', lambda m: f"{m[1]}\n      {tag}", page, count=1)
 
 
+def without_comments(style: str) -> str:
+    """A style sheet as it is published: its comments, a fifth of it, would be in every first visit.
+
+    >>> without_comments("a { color: red; } /* a link */")
+    'a { color: red; }'
+    """
+    return re.sub(r"\s*/\*.*?\*/", "", style, flags=re.S)
+
+
 def for_folder(page: str) -> str:
     """A page whose links name index.html: opened from a folder, a link to a directory shows a list of files.
 
