@@ -136,9 +136,9 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
 def _common(config: Any, files: Any, nav: Any) -> list[object]:
     """What decides how every page looks, beside labdata/ and this package with its theme: the configuration, the menus, the glossary, what there is to link to."""
     told = {key: value for key, value in config.items() if isinstance(value, (str, int, type(None)))}
-    glossary = files.get_file_from_path("glossary.md")
+    terms = files.get_file_from_path("glossary.md")
     return [told, Path(config.config_file_path).read_bytes(), [(page.url, page.title, page.meta) for page in nav.pages],
-            sorted(files.src_uris), glossary and glossary.content_string]  # fmt: skip
+            sorted(files.src_uris), terms and terms.content_string]  # fmt: skip
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
