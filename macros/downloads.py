@@ -110,7 +110,7 @@ class Parts:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file, self._end = tempfile.TemporaryFile(dir=folder, buffering=0), 0
+        self._file, self._end = tempfile.TemporaryFile(dir=folder), 0
         self.places: dict[str, list[Where]] = {}
 
     def add(self, made: list[Piece]) -> None:
@@ -118,7 +118,8 @@ class Parts:
         for piece in made:
             self.places.setdefault(piece.table, []).append((piece.block, piece.rows, self._end, len(piece.csv), len(piece.json)))
             self._end += len(piece.csv) + len(piece.json)
-        self._file.write(b"".join(part for piece in made for part in (piece.csv, piece.json)))
+        self._file.writelines(part for piece in made for part in (piece.csv, piece.json))
+        self._file.flush()  # to the last byte or an error: other processes read it, and a full disk takes half
 
     def listed(self, found: list[Table]) -> list[Listed]:
         """The tables with their rows."""

@@ -8,6 +8,8 @@ import hashlib
 import io
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from macros import downloads, export, labdata, table_texts
 from macros.compare import rate
 from macros.side_by_side import Maker
+from tests.conftest import ROOT
 
 MOMENT = datetime.datetime(2026, 11, 30, 6, 10, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
 CELLS = [
@@ -85,3 +88,10 @@ def test_a_machine_s_lines_hold_its_own_results():
     for machine in lab.machines:
         results = {(run.id, r.test, r.backend, rate(r)) for run in lab.runs_of(machine) for r in run.results if r.depth == 0}
         assert {(x.run, x.test, x.backend, x.measured) for x in Maker().lines(lab, machine)} <= results
+
+
+def test_a_disk_that_takes_half_of_a_piece_stops_the_build(tmp_path: Path):
+    """Linux answers a write across the limit with the bytes that fitted, and no error: half a table would be published."""
+    code = "import resource, sys; from pathlib import Path; from macros.downloads import Parts, Piece; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); Parts(Path(sys.argv[1])).add([Piece('runs', 0, 1, b'x' * 800, b'y' * 800)])"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and "OSError: [Errno 27]" in done.stderr
