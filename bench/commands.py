@@ -176,7 +176,7 @@ def run_ttft(say: Callable[[str], None], on_progress, env: Mapping[str, str] = o
         with Engine() as own:  # asked only: the prompts are timed in another child
             instrument = instruments.in_process(own)
         file, card = one_model(lab, options, on_progress)
-        machine = prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, instrument.gpu and options.ngl != 0, say, options.chip)
+        machine = prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, instrument.gpu and options.ngl != 0, say, options.chip, options.quiet)
         threads = options.threads or hosts.default_threads(host)
         load = hosts.busy_share()
         started = datetime.now(UTC).replace(microsecond=0)

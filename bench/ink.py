@@ -104,7 +104,7 @@ def _this(lab: Lab, options: Options, host: Host, say: Callable[[str], None], qu
         with Engine() as own:
             instrument = instruments.choose(options.instrument, prepare.cache_dir(), own)
         gpu = instrument.gpu and options.ngl != 0
-        return prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, gpu, say, options.chip), gpu
+        return prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, gpu, say, options.chip, options.quiet), gpu
     except PlanError:
         if quiet:
             return None

@@ -66,14 +66,14 @@ def run(flags: dict) -> int:
         plan.check_memory(host.available_bytes or float("inf"), tests, models)
         notes = list(left_out)
         try:
-            machine = prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, gpu, print, options.chip)
+            machine = prepare.machine(lab, hosts.for_engine(host, instrument.system), options.machine, gpu, print, options.chip, options.quiet)
         except prepare.UnknownChip as error:
             if options.ngl != -1:
                 raise  # the GPU was asked for
             notes = [f"CPU alone; {error}", *left_out]
             print(f"{error}. Until then the CPU alone is benched.")
             options, tests = replace(options, ngl=0), plan.tests(chosen, cards, False, options.depths)
-            machine = prepare.machine(lab, host, options.machine, False, print)
+            machine = prepare.machine(lab, host, options.machine, False, print, quiet=options.quiet)
         desk.refuse_open(lab, machine.id, options.profile)
         if not options.model:
             weights = prepare.write_weights(cards, weights_progress)

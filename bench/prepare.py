@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from bench import host as hosts
-from bench import hub, plan, probe, weights
+from bench import hub, plan, probe, surroundings, weights
 from bench.chips import NOT_LISTED, Found, compute_gpus, named
 from bench.host import Host
 from bench.plan import PlanError, Test
@@ -24,6 +25,10 @@ from macros.inks import Ink
 from macros.labdata import Lab
 from macros.seals import TOOL, Stamp
 from macros.structure import role
+
+
+TRIES = 3  # of a probe, on a machine that others use meanwhile
+PROBED_BUSY = "Its roofs were probed on a busy machine"
 
 
 class UnknownChip(PlanError):
@@ -43,12 +48,13 @@ class Weights:
         return {card.id: self.paths[quant] for quant, card in self.cards.items()}
 
 
-def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None], chosen: str | None = None) -> Machine:
+def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[str], None], chosen: str | None = None, quiet: bool = False) -> Machine:
     """This machine's file, written now if there is none: spec sheet where the chip is known, else a probe.
 
     Args:
         gpu: the engine will compute on a GPU; its roofs, not the CPU's, are then what counts
         chosen: the id of a chip in labdata/chips, where the host alone does not tell which it is
+        quiet: a probe waits for an idle machine
 
     Raises:
         PlanError: MACHINE names a file about other hardware, CHIP a chip this host is not.
@@ -73,6 +79,8 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
         known = lab.machines[ident]
         if known.chip not in (chip_name, host.cpu) and not chip_name.startswith(known.chip):
             raise PlanError(f"MACHINE: labdata/machines/{ident}.yml is about another chip; it says {known.chip!r}, this is {chip_name!r}")
+        if any(note.startswith(PROBED_BUSY) for note in known.notes):
+            say(f"labdata/machines/{ident}.yml: specs: probed on a busy machine, perhaps too low; without the file the next bench probes anew")
         return known
     sources = {"host": Source(title="The operating system", kind="measured", note="memory as the system reports it")}
     notes = ["A virtual machine."] if host.virtual else []
@@ -87,7 +95,9 @@ def machine(lab: Lab, host: Host, name: str | None, gpu: bool, say: Callable[[st
     else:
         swept = probe.sweep(cores, min(host.logical_cores or cores, host.usable_cpus or cores))
         say(f"No spec sheet for this chip: probing read bandwidth and matmul rate, about {3 + 2 * len(swept)} s")
-        bandwidth, peak, sources["probe-read"], sources["probe-matmul"] = _probe(cores, swept)
+        bandwidth, peak, sources["probe-read"], sources["probe-matmul"], busy = _probe(cores, swept, quiet, say)
+        if busy > surroundings.QUIET_LOAD:
+            notes.append(f"{PROBED_BUSY}, others on {busy:.0%} of its cores: they may be too low.")
     document = Machine(
         schema=1, id=ident, name=title, chip=chip_name, os=host.os or "unknown", cores=host.physical_cores,
         specs=Specs(memory_bandwidth=bandwidth, peak_compute=peak,
@@ -114,12 +124,29 @@ def _chosen(lab: Lab, host: Host, ident: str) -> Found:
     return Found(chip, [chip])
 
 
-def _probe(threads: int, swept: list[int]) -> tuple[Quantity, Compute, Source, Source]:
-    """Both roofs; reading at each number of threads, of which the best is the roof."""
-    reads = [probe.read_bandwidth(n) for n in swept]
-    read, matmul = max(reads, key=lambda r: r.value), probe.matmul_flops(threads)
+def _probe(threads: int, swept: list[int], quiet: bool, say: Callable[[str], None]) -> tuple[Quantity, Compute, Source, Source, float]:
+    """Both roofs; reading at each number of threads, of which the best is the roof; and the share of the cores others used meanwhile (fraction).
+
+    What others take is missing from a roof: a probe they disturbed is repeated, and the best of all is kept.
+    """
+    patience = surroundings.Patience(surroundings.PATIENCE_S if quiet else 0)
+    look = partial(surroundings.look, hosts.busy_share)
+    tries: list[list[probe.ProbeResult]] = []
+    shares: list[float] = []
+    while not tries or (shares[-1] > surroundings.QUIET_LOAD and len(tries) < TRIES):
+        if tries:
+            say(f"Others used {shares[-1]:.0%} of the cores meanwhile: probing again, {len(tries) + 1} of at most {TRIES}")
+        if quiet:
+            patience.wait(look(), say, look)
+        watch = hosts.Watch()
+        tries.append([*(probe.read_bandwidth(n) for n in swept), probe.matmul_flops(threads)])
+        shares.append(watch.share())
+    *reads, matmul = (max(same, key=lambda r: r.value) for same in zip(*tries, strict=True))
+    read = max(reads, key=lambda r: r.value)
     by_threads = "; best by threads in GB/s: " + ", ".join(f"{r.n_threads}: {r.value / 1e9:.2f}" for r in reads)
-    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {hosts.busy_share():.0%} of the cores in use before"
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {', '.join(f'{s:.0%}' for s in shares)} of the cores in use by others meanwhile"
+    if len(tries) > 1:
+        when += f", the best of {len(tries)} probes"
 
     def source(title: str, result: probe.ProbeResult, more: str = "") -> Source:
         samples = ", ".join(f"{s / 1e9:.2f}" for s in result.samples)
@@ -128,7 +155,7 @@ def _probe(threads: int, swept: list[int]) -> tuple[Quantity, Compute, Source, S
 
     bandwidth = Quantity(value=round(read.value / 1e9, 2), unit="GB/s", source="probe-read", note="measured by a probe, not a spec sheet's figure")
     peak = Compute(value=round(matmul.value / 1e9, 1), unit="GFLOP/s", source="probe-matmul", precision="fp32", note="measured by a probe, not a spec sheet's figure")
-    return bandwidth, peak, source("Read-bandwidth probe of the CPU", read, by_threads), source("Matmul probe of the CPU", matmul)
+    return bandwidth, peak, source("Read-bandwidth probe of the CPU", read, by_threads), source("Matmul probe of the CPU", matmul), shares[-1]
 
 
 def cache_dir() -> Path:
