@@ -119,18 +119,11 @@ lighthouse: site ## Lighthouse over the built site, mobile and desktop; needs np
 	@$(VENV_PYTHON) -m tests.lighthouse
 
 lock: ## pin the newest versions of all packages, with hashes, into lock/
-	@$(SETUP) venv
-	@$(VENV_PYTHON) -m pip install -q uv
-	@mkdir -p lock .cache && rm -f .cache/all.txt lock/*.txt
+	@$(SETUP) lock
+	@rm -rf .cache/lock && mkdir -p .cache/lock
 	@$(LOCK) --all-extras -o .cache/all.txt
-	@$(LOCK) --extra site -c .cache/all.txt -o lock/site.txt
-	@$(LOCK) --extra bench -c .cache/all.txt -o lock/bench.txt
-	@$(LOCK) --extra fit -c .cache/all.txt -o lock/fit.txt
-	@$(LOCK) --extra dev -c .cache/all.txt -o lock/dev.txt
-	@$(LOCK) --extra successor -c .cache/all.txt -o lock/successor.txt
-	@$(LOCK) --extra fuzz -c .cache/all.txt -o lock/fuzz.txt
-	@$(LOCK) --extra supply -c .cache/all.txt -o lock/supply.txt
-	@$(LOCK) --extra fleet -c .cache/all.txt -o lock/fleet.txt
+	@set -e; for part in site bench fit dev successor fuzz supply fleet lock; do $(LOCK) --extra $$part -c .cache/all.txt -o .cache/lock/$$part.txt; done
+	@mv .cache/lock/*.txt lock/
 
 sbom: ## bill of materials of all that is installed (CycloneDX), and its licences: sbom.cdx.json, LICENCES.md
 	@$(SETUP) supply
