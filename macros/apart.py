@@ -17,7 +17,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from macros import again, ahead, built, downloads, outputs, pages, side_by_side, summary
+from macros import again, ahead, built, downloads, guard, outputs, pages, side_by_side, summary
 from macros.downloads import Listed, Parts, Piece
 from macros.export import Rows
 from macros.feeds import Report
@@ -93,8 +93,7 @@ def _body(book: Book, name: str) -> str:
     try:
         return pages.machine_page(book, name)
     except Exception as error:
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        raise PluginError(f"labdata/machines/{name}.yml: its page cannot be made: {words[0]}") from None
+        raise PluginError(f"labdata/machines/{name}.yml: its page cannot be made: {guard.said(error)}") from None
 
 
 def make(around: Round, name: str) -> Made:

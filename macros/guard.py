@@ -192,3 +192,12 @@ def not_a_formula(cell: object) -> object:
     ("'=HYPERLINK(1)", 'a = b', -3.5)
     """
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
+
+
+def said(error: Exception) -> str:
+    r"""What an error says, on one line; its kind where it says nothing.
+
+    >>> said(ValueError("cut off\nat byte 3")), said(KeyError())
+    ('cut off', 'KeyError')
+    """
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import re
+import sys
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -16,12 +17,13 @@ from jinja2 import FileSystemBytecodeCache, FileSystemLoader
 from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
-from macros import asides, chart_cache, glossary, notes, rendering, web
+from macros import asides, chart_cache, glossary, notes, processes, rendering, web
 
 
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
 OBJECTS = 50_000  # made before Python looks for what refers to itself in a circle: a build makes millions that stay
 _round: Any = None  # of the build under way (`macros.apart.Round`)
+_let_go: Any = None  # of this folder, which one process builds at a time
 _serving = False  # `mkdocs serve`: this process will build again
 _preview = False  # that, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
 
@@ -77,6 +79,13 @@ def on_config(config: Any) -> None:
         return env
 
     config.theme.get_env = keeping
+
+
+def on_pre_build(config: Any) -> None:
+    """Wait for another build in this folder: each would empty the site that the other writes."""
+    global _let_go
+    home = Path(config.config_file_path).parent
+    _let_go = processes.alone(home / ".cache/build.lock", partial(sys.stderr.write, f"Waiting for another build in {home}\n"))
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -202,6 +211,14 @@ def on_post_template(output: str, template_name: str, config: Any) -> str:
     return web.guarded(output) if template_name.endswith(".html") else output
 
 
+def _done() -> None:
+    """Other processes may build here."""
+    global _let_go
+    if _let_go:
+        _let_go()
+    _let_go = None
+
+
 def on_build_error(error: Exception) -> None:
     """A full disk or a folder nobody may write into is one line, not a traceback; a build that failed leaves no site."""
     from mkdocs.exceptions import PluginError
@@ -211,6 +228,7 @@ def on_build_error(error: Exception) -> None:
     ahead.end()
     if _round:
         utils.clean_directory(_round.config.site_dir)  # machines' pages are written early: nothing of a failed build looks published
+    _done()
     if isinstance(error, OSError):
         raise PluginError(f"{error.filename or 'site'}: cannot be written; {error.strerror}") from None
 
@@ -228,3 +246,4 @@ def on_post_build(config: Any) -> None:
     found = built.problems(Path(config["site_dir"]), {page.file.abs_dest_path: page.made.read for page in pages if hasattr(page, "made")})
     if found and not _preview:
         raise PluginError("\n".join(found))
+    _done()

@@ -1,11 +1,15 @@
-"""Other processes for work on many files: as many as this one may use cores, and none of them outlives it."""
+"""Other processes: for work on many files, as many as this one may use cores, of which none outlives it; and those that must not work at once."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import multiprocessing
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 
 def cores() -> int:
@@ -30,3 +34,23 @@ def _wait_for_end() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)  # nothing to tidy: what a process writes is whole or is made again
+
+
+def alone(lock: Path, busy: Callable[[], None]) -> Callable[[], None]:
+    """Wait until no other process holds a lock, and hold it: what gives it back. The kernel does, however this process ends.
+
+    Args:
+        lock: a file, made where there is none; where none can be, there is nothing to hold
+        busy: called once if there is something to wait for
+    """
+    held = contextlib.ExitStack()
+    with contextlib.suppress(OSError):
+        lock.parent.mkdir(exist_ok=True)
+        file = held.enter_context(open(lock, "w", encoding="utf-8"))
+        held.callback(fcntl.flock, file, fcntl.LOCK_UN)  # forked processes share it: to close the file would leave it held
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            busy()
+            fcntl.flock(file, fcntl.LOCK_EX)
+    return held.close

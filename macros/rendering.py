@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from macros import guard
+
 
 @dataclass(frozen=True)
 class Site:
@@ -73,8 +75,7 @@ def rendered(env: Any, text: str, meta: dict, shown: str, above: int, printed: A
         compiled = _compiled.get(text) or _compiled.setdefault(text, _code(env.env, text, shown))
         return env.env.template_class.from_code(env.env, compiled, env.env.make_globals(None)).render(**{**env.variables, **meta})
     except Exception as error:
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        raise PluginError(f"{shown}: line {_line(error) + above}: {words[0]}") from None
+        raise PluginError(f"{shown}: line {_line(error) + above}: {guard.said(error)}") from None
 
 
 def _code(env: Any, text: str, shown: str) -> Any:
