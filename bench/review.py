@@ -23,6 +23,8 @@ from macros.values import Value
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # two honest clocks
 SHOWN = 40  # lines of one kind; the rest are counted
+_MARK = re.compile(r"([\\`*_{}\[\]<>|#@!~:])")
+_ESCAPE = re.compile(rf"\\{_MARK.pattern}")
 _OWN_FILE = re.compile(r"labdata/([^:]+):")
 
 
@@ -59,11 +61,12 @@ def of(root: Path, base: str, now: datetime) -> Review:
 
 
 def told(found: Review, env: Mapping[str, str]) -> str:
-    """A review's text, which a workflow's page gets too where there is one."""
+    """A review's text, which a workflow's page gets too where there is one; for a terminal without the marks that keep words from being Markdown or a runner's commands."""
     if page := env.get("GITHUB_STEP_SUMMARY"):
         with open(page, "a", encoding="utf-8") as summary_page:
             summary_page.write(f"{found.text}\n")
-    return found.text
+        return found.text
+    return _ESCAPE.sub(r"\1", found.text)
 
 
 def split(problems: list[str], ours: set[str]) -> tuple[list[str], list[str]]:
@@ -114,7 +117,7 @@ def words(text: str) -> str:
     >>> words("[x](http://a) | <b>")
     '\\[x\\](http\\://a) \\| \\<b\\>'
     """
-    return re.sub(r"([\\`*_{}\[\]<>|#@!~:])", r"\\\1", " ".join(text.split()))
+    return _MARK.sub(r"\\\1", " ".join(text.split()))
 
 
 def _count(n: int, thing: str) -> str:
@@ -142,7 +145,7 @@ def _specs(lab: Lab, m: Machine) -> list[str]:
             source = m.sources[q.source]
             said.append(f"{name.replace('_', ' ')} {q.value:g} {q.unit}, {source.kind}: {source.title}")
     rows_of = candidates(m, lab.chips)
-    return [*said, f"in labdata/chips: {', '.join(f'{c.name}, {c.memory_bandwidth.value:g} {c.memory_bandwidth.unit}' for c in rows_of) or 'not listed'}"]
+    return [*said, f"in labdata/chips: {', '.join(f'{c.name}, {c.memory_bandwidth.value:g} {c.memory_bandwidth.unit}' for c in rows_of) or 'not listed'}", *m.notes]
 
 
 def _run(lab: Lab, run: Run) -> list[str]:

@@ -135,7 +135,7 @@ def test_what_is_odd_about_a_pull_request_is_read_in_half_a_minute(walk: Walk, t
     labdata.write(home / "labdata/machines/odd.yml", m4.model_copy(update={"id": "odd", "specs": specs}))
     files["labdata/machines/odd.yml"] = "disagrees with labdata/chips; got 273 GB/s; known for Apple M4: 120 GB/s"
 
-    said = walk.sh("git add -A && git commit -qm odd && make -s review BASE=origin/main", home).replace("\\", "")
+    said = walk.sh("git add -A && git commit -qm odd && make -s review BASE=origin/main", home)
     suspicions = said.partition("## Suspicions")[2].partition("##")[0].splitlines()
     for file, words in files.items():
         assert [line for line in suspicions if file in line and words in line], said

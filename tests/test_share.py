@@ -182,6 +182,7 @@ def test_the_summary_of_a_branch(sender: Path, receiver: Path):
     assert found.text.startswith("# 1 new machine, 1 run, 12 tests, ")
     page = home / "page.md"
     assert review.told(found, {"GITHUB_STEP_SUMMARY": str(page)}) == found.text == page.read_text(encoding="utf-8").rstrip("\n")
+    assert "A virtual machine." in found.text and "measured\\: Read-bandwidth probe" in found.text and "measured: Read-bandwidth probe" in review.told(found, {})
     assert "synthetic weights" in found.text and "in use at most before a test" in found.text and "Of the roof" in found.text
     run = receiver / "runs" / f"{RUN}.yml"
     run.write_text(run.read_text(encoding="utf-8").replace(seals.MARK, "# ", 1) + "no: such\n", encoding="utf-8")
