@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from macros.chart_svg import COLOURS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 WIDE, NARROW = 640, 350  # [px]: the column, and a phone of 390 less its margins
@@ -37,7 +34,7 @@ CONFIG = {
 }  # fmt: skip
 
 
-def both(rows: list[dict] | pd.DataFrame, layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zoom: bool = False) -> dict:
+def both(rows: list[dict], layout: Callable[..., dict], size: tuple[int, int] | None = None, *, zoom: bool = False) -> dict:
     """A chart laid out for the column, with the phone's layout in its usermeta; given a size, for that alone.
 
     Args:
@@ -53,14 +50,9 @@ def spec(layers: list[dict], width: float, height: float, padding: dict) -> dict
     return {"$schema": SCHEMA, "width": width, "height": height, "padding": padding, "autosize": "none", "layer": layers, "config": CONFIG}
 
 
-def records(rows: list[dict] | pd.DataFrame) -> list[dict]:
+def records(rows: list[dict]) -> list[dict]:
     """Rows as JSON has them: what is not known, or is no number, is None."""
-    return [{name: _plain(value) for name, value in row.items()} for row in as_rows(rows)]
-
-
-def as_rows(rows: list[dict] | pd.DataFrame) -> list[dict]:
-    """Rows, or those of a data frame; what that does not know is None."""
-    return rows if isinstance(rows, list) else rows.astype(object).where(rows.notna(), None).to_dict("records")
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
@@ -18,15 +17,10 @@ from macros import chart_depth, chart_draw, chart_growth, chart_log, chart_rows,
 from macros.chart_kit import CONFIG, SCHEMA, both
 from macros.chart_svg import COLOURS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Rows = list[dict] | pd.DataFrame
-
 __all__ = ["COLOURS", "CONFIG"]
 
 
-def decode_depth(rows: Rows, size: tuple[int, int] | None = None) -> dict:
+def decode_depth(rows: list[dict], size: tuple[int, int] | None = None) -> dict:
     """Decode rate against context depth, with its memory roof [tok/s].
 
     Args:
@@ -38,12 +32,12 @@ def decode_depth(rows: Rows, size: tuple[int, int] | None = None) -> dict:
     return both(rows, lambda values, *size: chart_depth.depth(values, "memory roof", *size), size)
 
 
-def prefill_depth(rows: Rows, size: tuple[int, int] | None = None) -> dict:
+def prefill_depth(rows: list[dict], size: tuple[int, int] | None = None) -> dict:
     """Prefill rate against context depth, with its compute roof [tok/s]; rows and size as decode_depth."""
     return both(rows, lambda values, *size: chart_depth.depth(values, "compute roof", *size), size)
 
 
-def predicted_measured(rows: Rows, *, log: bool = False) -> dict:
+def predicted_measured(rows: list[dict], *, log: bool = False) -> dict:
     """Measurement over prediction, one line a quantity [1].
 
     Args:
@@ -55,7 +49,7 @@ def predicted_measured(rows: Rows, *, log: bool = False) -> dict:
     return both(rows, lambda values, width: chart_rows.ratios(values, width, log))
 
 
-def backend_bars(rows: Rows, size: tuple[int, int] | None = None) -> dict:
+def backend_bars(rows: list[dict], size: tuple[int, int] | None = None) -> dict:
     """Bandwidth really pulled, a bar for each label, achieved_gb_s, roof_gb_s [GB/s].
 
     Args:
@@ -64,7 +58,7 @@ def backend_bars(rows: Rows, size: tuple[int, int] | None = None) -> dict:
     return both(rows, lambda values, width, *_: chart_rows.bars(values, width), size)
 
 
-def predicted_scatter(rows: Rows) -> dict:
+def predicted_scatter(rows: list[dict]) -> dict:
     """Measured against predicted rate on log axes, where they agree, the median interval as a band [tok/s].
 
     Args:
@@ -74,7 +68,7 @@ def predicted_scatter(rows: Rows) -> dict:
     return both(rows, chart_log.scatter, zoom=True)
 
 
-def inked_scatter(rows: Rows) -> dict:
+def inked_scatter(rows: list[dict]) -> dict:
     """An ink's rates against their measurements on log axes, with the band that counts as held [tok/s].
 
     Args:
@@ -84,7 +78,7 @@ def inked_scatter(rows: Rows) -> dict:
     return both(rows, chart_log.inked)
 
 
-def roofline(rows: Rows) -> dict:
+def roofline(rows: list[dict]) -> dict:
     """A machine's two roofs on log axes, with what prefill and decode reached under them [FLOP/B, FLOP/s].
 
     Args:
@@ -94,7 +88,7 @@ def roofline(rows: Rows) -> dict:
     return both(rows, chart_log.roofline)
 
 
-def format_shares(rows: Rows) -> dict:
+def format_shares(rows: list[dict]) -> dict:
     """Share of the memory roof that decode reached by weight format, many machines and one [1].
 
     Args:
@@ -103,12 +97,12 @@ def format_shares(rows: Rows) -> dict:
     return both(rows, chart_spread.shares)
 
 
-def residual_spread(rows: Rows) -> dict:
+def residual_spread(rows: list[dict]) -> dict:
     """Measured over predicted by class on a log axis [1]; rows: label, n, low, q1, median, q3, high."""
     return both(rows, chart_spread.residuals)
 
 
-def backend_ratios(rows: Rows) -> dict:
+def backend_ratios(rows: list[dict]) -> dict:
     """CPU rate over GPU rate beside what was inked in words [1].
 
     Args:
@@ -117,7 +111,7 @@ def backend_ratios(rows: Rows) -> dict:
     return both(rows, chart_spread.backends)
 
 
-def growth(rows: Rows) -> dict:
+def growth(rows: list[dict]) -> dict:
     """What commands take by the size of the lab, log axes, a line each [s].
 
     Args:

@@ -5,28 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
-
-from macros import chart_kit, chart_svg, charts, guard, tables
+from macros import chart_svg, charts, guard, tables
 from macros.narrative import Book
 from macros.tables import Column
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Rows = list[dict] | pd.DataFrame
-
-
-def publish(book: Book, id: str, found: Rows) -> str:
+def publish(book: Book, id: str, found: list[dict]) -> str:
     """Keep a CSV for the build to write, and link to it: a row each, what is not known empty.
 
     No cell of words begins as a spreadsheet's formula does.
     """
-    rows = chart_kit.as_rows(found)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found if rows is not found else found[0] if found else ())
-    writer.writerows([guard.not_a_formula(cell) if isinstance(cell, str) else None if cell != cell else cell for cell in row.values()] for row in rows)
+    writer.writerow(found[0] if found else ())
+    writer.writerows([guard.not_a_formula(cell) if isinstance(cell, str) else None if cell != cell else cell for cell in row.values()] for row in found)
     return _keep(book, f"{id}.csv", text.getvalue())
 
 
@@ -41,13 +32,13 @@ def _address(here: str, name: str) -> str:
     return f"data/{here.strip('/').replace('/', '-') or 'index'}-{name}"
 
 
-def table(book: Book, id: str, columns: list[Column], cells: list[dict], found: Rows, caption: str) -> str:
+def table(book: Book, id: str, columns: list[Column], cells: list[dict], found: list[dict], caption: str) -> str:
     """A numbered table with its rows as CSV."""
     html = tables.html_table(columns, cells)
     return tables.table_figure(id, book.number("table"), html, caption, publish(book, id, found))
 
 
-def figure(book: Book, id: str, kind: str, found: Rows, caption: str, label: str) -> str:
+def figure(book: Book, id: str, kind: str, found: list[dict], caption: str, label: str) -> str:
     """A numbered chart with its rows as CSV and its spec; `kind` is a function of `macros.charts`, `label` what it shows."""
     drawn = getattr(charts, kind)(found)
     published = charts.published(drawn, label)

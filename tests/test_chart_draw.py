@@ -13,7 +13,7 @@ import vl_convert
 from macros import chart_words, charts
 from macros.chart_kit import CONFIG
 from tests import test_chart_kinds, test_charts
-from tests.test_charts import DAY_1, NAN, RATIOS
+from tests.test_charts import DAY_1, NAN, RATIOS, rows_of
 
 WITHIN_PX = 0.1  # Vega's own numbers are exact, ours have one decimal
 NS = "{http://www.w3.org/2000/svg}"
@@ -109,21 +109,21 @@ MANY = np.random.default_rng(3)
 SETS = {
     **{f"charts-{name}": spec for name, spec in test_charts.SPECS.items()},
     **{f"kinds-{name}": spec for name, spec in test_chart_kinds.SPECS.items()},
-    "one-depth": charts.decode_depth(DAY_1.iloc[:1]),
-    "gaps": charts.decode_depth(DAY_1.assign(predicted_tok_s=[20, NAN, NAN, 16])),
-    "picture": charts.decode_depth(DAY_1, size=(260, 120)),
-    "crowded-depths": charts.decode_depth(pd.DataFrame({"depth_tokens": [0, *(2**n for n in range(5, 18))], "measured_tok_s": np.linspace(900, 3, 14)})),
-    **{f"rates-{top:g}": charts.prefill_depth(DAY_1[["depth_tokens"]].assign(measured_tok_s=[top, top / 2, top / 3, top / 4])) for top in (1e-3, 0.7, 1e6, 1e12)},
-    "ratios-over-zero": charts.predicted_measured(RATIOS.assign(sigma=[30, 1, NAN])),
-    "ratios-wide": charts.predicted_measured(RATIOS.assign(measured=[23.9 / 60, 360 * 150, NAN]), log=True),
-    "roofs-1e12": charts.roofline(test_chart_kinds.ROOF.assign(measured_flops_s=[3e7, 8e14], predicted_flops_s=NAN, peak_flops_s=1e15, label=["decode", LONG[:20]])),
-    "inked-interval": charts.inked_scatter(test_chart_kinds.INK.assign(sigma=[400, 0.08])),
+    "one-depth": charts.decode_depth(rows_of(DAY_1.iloc[:1])),
+    "gaps": charts.decode_depth(rows_of(DAY_1.assign(predicted_tok_s=[20, NAN, NAN, 16]))),
+    "picture": charts.decode_depth(rows_of(DAY_1), size=(260, 120)),
+    "crowded-depths": charts.decode_depth(rows_of(pd.DataFrame({"depth_tokens": [0, *(2**n for n in range(5, 18))], "measured_tok_s": np.linspace(900, 3, 14)}))),
+    **{f"rates-{top:g}": charts.prefill_depth(rows_of(DAY_1[["depth_tokens"]].assign(measured_tok_s=[top, top / 2, top / 3, top / 4]))) for top in (1e-3, 0.7, 1e6, 1e12)},
+    "ratios-over-zero": charts.predicted_measured(rows_of(RATIOS.assign(sigma=[30, 1, NAN]))),
+    "ratios-wide": charts.predicted_measured(rows_of(RATIOS.assign(measured=[23.9 / 60, 360 * 150, NAN])), log=True),
+    "roofs-1e12": charts.roofline(rows_of(test_chart_kinds.ROOF.assign(measured_flops_s=[3e7, 8e14], predicted_flops_s=NAN, peak_flops_s=1e15, label=["decode", LONG[:20]]))),
+    "inked-interval": charts.inked_scatter(rows_of(test_chart_kinds.INK.assign(sigma=[400, 0.08]))),
     "dots": charts.predicted_scatter(
-        pd.DataFrame({"chip": "A", "model": "m", "quant": "Q4_0", "test": "tg128", "predicted_tok_s": (p := 10 ** MANY.uniform(0, 3, 80)), "low80_tok_s": 0.8 * p,
+        rows_of(pd.DataFrame({"chip": "A", "model": "m", "quant": "Q4_0", "test": "tg128", "predicted_tok_s": (p := 10 ** MANY.uniform(0, 3, 80)), "low80_tok_s": 0.8 * p,
                       "high80_tok_s": 1.2 * p, "measured_tok_s": p * np.exp(MANY.normal(0, 0.3, 80)), "inside": [i > 3 for i in range(80)],
-                      "number": [str(i + 1) if i < 4 else "" for i in range(80)]})),
-    "long-labels": charts.backend_bars(test_charts.BARS.assign(label=[LONG * 2, "CPU"])),
-    "growth": charts.growth(pd.DataFrame({"what": ["a", "a", "b & c", "b & c"], "machines": [20, 200, 20, 200], "wall_s": [0.5, 4, 3, 44.0]})),
+                      "number": [str(i + 1) if i < 4 else "" for i in range(80)]}))),
+    "long-labels": charts.backend_bars(rows_of(test_charts.BARS.assign(label=[LONG * 2, "CPU"]))),
+    "growth": charts.growth(rows_of(pd.DataFrame({"what": ["a", "a", "b & c", "b & c"], "machines": [20, 200, 20, 200], "wall_s": [0.5, 4, 3, 44.0]}))),
 }  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def test_a_per_cent_sign_stands_off_its_number_as_in_the_text():
 @pytest.mark.parametrize("top", [12, 0.13, 1.3])
 def test_an_axis_prints_its_ticks_as_they_are(top):
     """12 tok/s have ticks 2.5 apart; Vega printed 3, 5, 8 for them."""
-    spec = charts.decode_depth(DAY_1[["depth_tokens"]].assign(measured_tok_s=[top, top / 2, top / 3, top / 4]))
+    spec = charts.decode_depth(rows_of(DAY_1[["depth_tokens"]].assign(measured_tok_s=[top, top / 2, top / 3, top / 4])))
     ticks = next(part["encoding"]["y"]["axis"]["values"] for part in spec["layer"] if part["encoding"]["y"].get("axis"))
     for svg in (vega(spec), ET.fromstring(charts.standing(spec))):
         assert [float(text) for _, anchor, text, _ in marks(svg)[1] if anchor == "end"] == ticks

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from macros import chart_layout, charts, compare, figure_rows, labdata
+from tests.test_charts import rows_of
 
 NAN = float("nan")
 CSS = (Path(__file__).parents[1] / "macros/theme/assets/inklab.css").read_text(encoding="utf-8")
@@ -49,15 +50,15 @@ DOTS = pd.DataFrame(
     }
 )  # fmt: skip
 SPECS = {
-    "roofline": charts.roofline(ROOF),
-    "no-peak": charts.roofline(ROOF.assign(peak_flops_s=NAN)),
-    "no-ink": charts.roofline(ROOF.assign(predicted_flops_s=NAN)),
-    "inked": charts.inked_scatter(INK),
-    "formats": charts.format_shares(SPREAD),
-    "residuals": charts.residual_spread(SPREAD.drop(columns=["own", "own_sigma"])),
-    "cpu": charts.backend_ratios(CPU),
-    "up": charts.backend_ratios(CPU.assign(as_written="rises", low=1.0, high=math.inf)),
-    "dots": charts.predicted_scatter(DOTS),
+    "roofline": charts.roofline(rows_of(ROOF)),
+    "no-peak": charts.roofline(rows_of(ROOF.assign(peak_flops_s=NAN))),
+    "no-ink": charts.roofline(rows_of(ROOF.assign(predicted_flops_s=NAN))),
+    "inked": charts.inked_scatter(rows_of(INK)),
+    "formats": charts.format_shares(rows_of(SPREAD)),
+    "residuals": charts.residual_spread(rows_of(SPREAD.drop(columns=["own", "own_sigma"]))),
+    "cpu": charts.backend_ratios(rows_of(CPU)),
+    "up": charts.backend_ratios(rows_of(CPU.assign(as_written="rises", low=1.0, high=math.inf))),
+    "dots": charts.predicted_scatter(rows_of(DOTS)),
 }
 
 
@@ -160,7 +161,7 @@ def test_labels_beside_dots_cover_no_dot_and_no_label(seed, plot):
 ])  # fmt: skip
 def test_no_label_of_a_depth_chart_lies_under_a_dot(roof, predicted, measured, width):
     rows = pd.DataFrame({"depth_tokens": [0, 2048, 4096, 8192], "measured_tok_s": measured, "sigma_tok_s": [0.3] * 4, "predicted_tok_s": predicted, "roof_tok_s": roof})
-    spec = charts.decode_depth(rows, size=(width, 120 if width == 245 else 230))
+    spec = charts.decode_depth(rows_of(rows), size=(width, 120 if width == 245 else 230))
     svg = ET.fromstring(charts.standing(spec))
     ns = "{http://www.w3.org/2000/svg}"
     dots = [(float(e.get("cx")), float(e.get("cy"))) for e in svg.iter(f"{ns}circle")]

@@ -13,6 +13,13 @@ from macros import chart_layout, charts
 
 NAN = float("nan")
 CSS = Path(__file__).parents[1] / "macros/theme/assets/inklab.css"
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict]:
+    """Rows as a chart takes them."""
+    return frame.to_dict("records")
+
+
 # Day 1 as published: rates from llama-bench, the roof from 120 GB/s over bytes a step.
 DAY_1 = pd.DataFrame(
     {
@@ -37,11 +44,11 @@ BARS = pd.DataFrame(
     {"label": ["GPU", "CPU"], "achieved_gb_s": [104.6, NAN], "roof_gb_s": [120.0, 120.0]}
 )
 SPECS = {
-    "decode": charts.decode_depth(DAY_1),
-    "prefill": charts.prefill_depth(DAY_1),
-    "ratios": charts.predicted_measured(RATIOS),
-    "ratios-log": charts.predicted_measured(RATIOS, log=True),
-    "bars": charts.backend_bars(BARS),
+    "decode": charts.decode_depth(rows_of(DAY_1)),
+    "prefill": charts.prefill_depth(rows_of(DAY_1)),
+    "ratios": charts.predicted_measured(rows_of(RATIOS)),
+    "ratios-log": charts.predicted_measured(rows_of(RATIOS), log=True),
+    "bars": charts.backend_bars(rows_of(BARS)),
 }
 
 
@@ -86,7 +93,7 @@ def test_text_is_readable_on_a_phone():
 
 def test_labels_and_names_are_text():
     rows = BARS.assign(label=["<script>alert(1)</script>", 'a"&b'])
-    svg = charts.to_svg(charts.backend_bars(rows), '"><script>alert(2)</script>')
+    svg = charts.to_svg(charts.backend_bars(rows_of(rows)), '"><script>alert(2)</script>')
     assert "<script" not in svg
     assert drawings(svg)[0].get("aria-label") == '"><script>alert(2)</script>'
     assert "<script>alert(1)</script>" in words(svg)
@@ -108,14 +115,14 @@ def test_labels_and_names_are_text():
     ],
 )
 def test_what_cannot_be_drawn_is_named_and_never_left_out(named, change):
-    spec = copy.deepcopy(charts.backend_bars(BARS))
+    spec = copy.deepcopy(charts.backend_bars(rows_of(BARS)))
     change(spec)
     with pytest.raises(ValueError, match=named):
         charts.to_svg(spec, "b")
 
 
 def test_a_colour_without_a_variable_is_refused():
-    spec = charts.backend_bars(BARS)
+    spec = charts.backend_bars(rows_of(BARS))
     spec["config"] = spec["config"] | {"background": "#123456"}
     with pytest.raises(ValueError, match="#123456"):
         charts.to_svg(spec, "b")
@@ -137,7 +144,7 @@ def test_a_colour_without_a_variable_is_refused():
     ],
 )
 def test_missing_series_and_single_depths(rows, shown, absent):
-    text = words(charts.to_svg(charts.decode_depth(rows), "b"))
+    text = words(charts.to_svg(charts.decode_depth(rows_of(rows)), "b"))
     assert all(word in text for word in shown)
     assert not any(word in text for word in absent)
     assert "NaN" not in text
@@ -145,7 +152,7 @@ def test_missing_series_and_single_depths(rows, shown, absent):
 
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(ValueError, match="every series is missing"):
-        charts.decode_depth(DAY_1[["depth_tokens"]])
+        charts.decode_depth(rows_of(DAY_1[["depth_tokens"]]))
 
 
 def test_absent_measurements_are_said():

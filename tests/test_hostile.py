@@ -169,12 +169,10 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path):
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "＝1"])
 def test_no_cell_of_words_is_a_formula(cell: str):
-    import pandas as pd
-
     from macros.narrative import Book
 
     book = Book(labdata.Lab())
-    evidence.publish(book, "t", pd.DataFrame({"words": [cell], "number": [-1.5]}))
+    evidence.publish(book, "t", [{"words": cell, "number": -1.5}])
     (text,) = book.files.values()
     assert text.splitlines()[1].lstrip('"').startswith(f"'{cell}") and text.splitlines()[1].endswith(",-1.5")
 
