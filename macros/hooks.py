@@ -203,6 +203,7 @@ on_page_context = CombinedEvent(_for_search, _for_print)
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
     """A policy for what the page may load, and links that also work from a folder where no address is set."""
+    output = web.roomy(output)
     return web.guarded(output if config.site_url else web.for_folder(output))
 
 

@@ -73,7 +73,7 @@ def _numbered(
 ) -> str:
     link = f' <a class="csv" href="{escape(csv_href)}" download>CSV</a>' if csv_href else ""
     # Search would list every axis label of a chart; a table's words are worth finding.
-    extra = " data-search-exclude" if css == "chart" else ""
+    extra = " data-search-exclude" if css == "chart" else f' style="--rows:{body.count("<tr>")}"'
     if spec_href:
         link += f' <a class="csv" href="{escape(spec_href)}" title="The chart as Vega-Lite, its rows inside">Spec</a>'
         extra += f' data-chart="{escape(spec_href.removesuffix(f"{id}.vl.json"))}charts.js"'
