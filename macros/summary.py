@@ -132,7 +132,7 @@ class Summary:
     def as_json(self) -> str:
         """The file: one key a line, the same bytes for the same rows."""
         document = {"schema": self.schema} | {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "schema"}
-        document["predictions"] = [dataclasses.asdict(p) for p in self.predictions]
+        document["predictions"] = [vars(p) for p in self.predictions]
         return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
