@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
 from markdown.extensions.toc import slugify, unique
@@ -160,9 +161,7 @@ def _earlier(book: Book, own: Reckoned, inks: list[str]) -> str:
 def _measurements(book: Book, runs: list[Run], found: list[dict]) -> str:
     """The newest run's results of each test and setting, all of them as CSV; `found` are the runs' `rows.results`."""
 
-    def setting(row: dict) -> tuple:
-        return tuple(row[k] for k in ("experiment", "model", "test", "depth_tokens", "backend", "settings", "origin"))
-
+    setting = operator.itemgetter("experiment", "model", "test", "depth_tokens", "backend", "settings", "origin")
     newest = {setting(row): row["run"] for row in found}
     shown = [row for row in found if newest[setting(row)] == row["run"]]
     words = "Every test, statistics recomputed from the raw samples where they were kept."
@@ -238,7 +237,7 @@ def provenance(book: Book, run: Run) -> str:
         "Ink": f"{run.ink.id}, SHA-256 {run.ink.sha256[:12]}…" if run.ink else "none: no prediction was written first",
         "Repeat": run.command,
     }
-    tried = {r.target.label for r in run.results} if run.planned else set()  # an imported test may be none of ours
+    tried = {r.label for r in run.results}
     missing = [t for t in run.planned if t not in tried]
     if missing:
         facts["Not run"] = "; ".join(missing)

@@ -155,11 +155,12 @@ class Value:
     @property
     def bare(self) -> str:
         """The number without its unit: "20.80 ± 0.05"."""
-        text = number(self.n, self._decimals())
+        decimals = self._decimals()
+        text = number(self.n, decimals)
         if self.signed and self.n > 0:
             text = "+" + text
         if self.sigma is not None:
-            text += f"\u00a0±\u00a0{number(self.sigma, self._decimals())}"
+            text += f"\u00a0±\u00a0{number(self.sigma, decimals)}"
         return text
 
     @cached_property
