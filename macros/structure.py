@@ -51,9 +51,6 @@ class Structure:
     weights: tuple[Weights, ...]
     layers: tuple[Layer, ...]
 
-    def __hash__(self) -> int:
-        return hash((self.arch, *[w.n_bytes for w in self.weights]))  # asked for a hundred times a page; no two files agree in all of it
-
     @property
     def body_params(self) -> float:
         """Parameters a prompt token is multiplied with: matrices but embedding and output head,
