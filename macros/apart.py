@@ -23,6 +23,7 @@ from macros.export import Rows
 from macros.feeds import Report
 from macros.narrative import Book
 from macros.outputs import Site
+from macros.reckoned import Reckoned
 from macros.side_by_side import Line
 
 _NOTHING = Template("")  # MkDocs writes no page that comes out empty, and would say so of each
@@ -88,10 +89,10 @@ def _meta(book: Book, name: str) -> dict[str, Any]:
     return {"title": book.lab.machines[name].name, "toc": True, "search": {"exclude": True}}
 
 
-def _body(book: Book, name: str) -> str:
+def _body(book: Book, name: str, own: Reckoned | None = None) -> str:
     """The page's text. Raises a PluginError, one line, for a machine that no page can be made of."""
     try:
-        return pages.machine_page(book, name)
+        return pages.machine_page(book, name, own)
     except Exception as error:
         raise PluginError(f"labdata/machines/{name}.yml: its page cannot be made: {guard.said(error)}") from None
 
@@ -114,16 +115,17 @@ def make(around: Round, name: str) -> Made:
 def _made(around: Round, name: str) -> Made:
     book, config, files = around.book, around.config, around.files
     events, file = config.plugins, files.get_file_from_path(f"machines/{name}.md")
+    own = Reckoned(book.lab, name)
     standing, before, book.open_parts = file.page, book.open_parts, []
     site, others, book.site, book.files = book.site, book.files, None, {}
     try:
         page = events.on_pre_page(Page(None, file, config), config=config, files=files)
         page.markdown, page.meta = "", _meta(book, name)
         book.turn_to(page.url, file.src_uri)
-        page.content = _body(book, name)
+        page.content = _body(book, name, own)
         page.toc = TableOfContents([AnchorLink(words, anchor, 2) for anchor, words in _HEADING.findall(page.content)])
         page.content = events.on_page_content(page.content, page=page, config=config, files=files)
-        found = summary.publish(book, summary.of_machine(book, name))
+        found = summary.publish(book, summary.of_machine(book, name, own=own))
         told = outputs.report(book, found)
         outputs.complete(book, page, around.site, around.cards, found, told)
         context = events.on_page_context(get_context(around.nav, files, config, page), page=page, config=config, nav=around.nav)
@@ -131,8 +133,8 @@ def _made(around: Round, name: str) -> Made:
         data = output.encode("utf-8", errors="xmlcharrefreplace")
         book.publish(file.dest_uri, data)
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
-        rows = downloads.pieces(around.rows, name)
-        return Made(book.sentences[name], around.compared.lines(book.lab, name), told, listed, book.open_parts, built.read(data), book.files, rows)
+        rows = downloads.pieces(around.rows, name, own)
+        return Made(book.sentences[name], around.compared.lines(own), told, listed, book.open_parts, built.read(data), book.files, rows)
     finally:
         file.page, book.open_parts = standing, before
         book.site, book.files = site, others

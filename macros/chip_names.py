@@ -51,13 +51,14 @@ def candidates(name: str) -> tuple[Chip, ...]:
         return ()
     if slug in _by_name():
         return (_by_name()[slug],)
-    begins = re.compile(rf"(\w+-)?{re.escape(slug)}-")
-    longer = [chip for i, chip in table().items() if begins.match(i)]
+    begins = f"{slug}-"
+    longer = [chip for i, chip in table().items() if i.startswith(begins) or i.partition("-")[2].startswith(begins)]
     if any(re.search(r"-\d+c$", chip.id) for chip in longer):  # Apple, cores not given: the full chip
         cores = [(int(found[1]), chip) for chip in longer if (found := re.fullmatch(rf"{re.escape(slug)}-(\d+)c(-.*)?", chip.id))]
         return tuple(chip for n, chip in cores if n == max(cores, key=lambda c: c[0])[0])
-    said = _said(name)
-    return tuple(longer or [chip for chip in table().values() if any(_begin(words, chip.id.split("-")) for words in said)])
+    every = f"-{'-'.join(table())}-"
+    said = [words for words in _said(name) if _begin(words, every)]  # a chip of another kind has a word that none has
+    return tuple(longer or [chip for i, chip in table().items() if any(_begin(words, f"-{i}-") for words in said)])
 
 
 def forget() -> None:
@@ -97,12 +98,12 @@ def memory_bytes(name: str) -> float | None:
 
 
 def _said(name: str) -> list[list[str]]:
-    """The words of a name, of it without its brackets, and of what those hold; only where there is a digit among them."""
+    """The words of a name, of it without its brackets, and of what those hold, as `_begin` takes them; only where there is a digit among them."""
     parts = (name, re.sub(r"\(.*", "", name), *re.findall(r"\(([^()]*)\)", name))
     words = [re.findall(r"[a-z0-9]+", re.sub(r"(\d) gb\b", r"\1gb", part.lower().replace("tesla ", ""))) for part in parts if any(c.isdigit() for c in part)]
-    return [said for said in words if said]
+    return [[f"-{w}" if len(w) > 2 else f"-{w}-" for w in said] for said in words if said]
 
 
-def _begin(said: list[str], words: list[str]) -> bool:
-    """Whether every word that was said begins a word of a chip's id."""
-    return all(any(w == s or (len(s) > 2 and w.startswith(s)) for w in words) for s in said)
+def _begin(said: list[str], words: str) -> bool:
+    """Whether every word that was said, if a short one whole, begins a word of a chip's id; the id with a hyphen on either side."""
+    return all([w in words for w in said])

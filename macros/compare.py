@@ -301,8 +301,10 @@ def _unsteady(times: tuple[int, ...]) -> tuple[str, ...]:
 
 def surroundings(result: Result) -> list[str]:
     """What the machine did to a test meanwhile: heat, a host that gave its cores to others, rounds that failed."""
-    words = []
+    words: list[str] = []
     sittings = result.sittings
+    if not sittings:
+        return words
     if sum(s.throttled or 0 for s in sittings):
         words.append("hot: the CPU slowed itself down meanwhile")
     limit = min((x for s in sittings for x in s.speed_limit if x is not None), default=1.0)

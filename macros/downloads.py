@@ -26,6 +26,7 @@ from macros import labdata, table_texts, tables
 from macros.export import Rows
 from macros.flat import Table
 from macros.narrative import Book
+from macros.reckoned import Reckoned
 from macros.tables import Column
 from macros.values import number
 
@@ -83,8 +84,11 @@ class Piece:
     json: bytes
 
 
-def pieces(of: Rows, machine: str) -> list[Piece]:
+def pieces(of: Rows, machine: str, own: Reckoned | None = None) -> list[Piece]:
     """The rows of a machine's documents, or of those that are nobody's ("").
+
+    Args:
+        own: what the machine's runs come to, where that is at hand
 
     Raises:
         LabError, CorpusError: see `Rows.add`.
@@ -93,7 +97,7 @@ def pieces(of: Rows, machine: str) -> list[Piece]:
     for table in of.tables():
         table.cells.clear()  # where a page failed, they were not taken
     for n in of.of.get(machine, []):
-        of.add(of.blocks[n])
+        of.add(of.blocks[n], own)
         for table in of.tables():
             if table.cells:
                 as_csv, as_json = table_texts.texts([c.name for c in table.columns], table.cells)

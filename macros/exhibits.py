@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, labdata, notes, rows, seals
+from macros import anchors, compare, labdata, notes, rows
 from macros.compare import Score
 from macros.evidence import figure, table
 from macros.latency import Latency
@@ -18,6 +17,7 @@ from macros.tables import Column
 from macros.values import (
     Value,
     decimals_for,
+    hour,
     number,
     percent,
     sigma_decimals,
@@ -32,8 +32,8 @@ def _cell(value: Value | InkedText) -> Markup:
     return Markup(str(value))
 
 
-def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
-    """Predictions against measurements with their verdicts."""
+def ink_table(book: Book, scores: list[Score], id: str, caption: str, found: list[dict] | None = None) -> str:
+    """Predictions against measurements with their verdicts; `found` are the scores' `rows.ink`, where they are at hand."""
     cells = []
     for s in scores:
         p, m = s.prediction, s.measured
@@ -55,7 +55,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str) -> str:
         Column("gap", "Gap", "right"),
         Column("verdict", "Verdict", "left", "verdict"),
     ]
-    return table(book, id, columns, cells, rows.ink(scores), caption)
+    return table(book, id, columns, cells, found or rows.ink(scores), caption)
 
 
 def _verdict(s: Score) -> Markup:
@@ -67,8 +67,10 @@ def _verdict(s: Score) -> Markup:
 def _beside(book: Book, ink: str, name: str) -> Markup:
     """What the errata say of one prediction, marked as written after."""
     errata = book.lab.errata.get(ink)
+    if errata is None:
+        return Markup("")
     notes = []
-    for c in errata.corrections if errata else []:
+    for c in errata.corrections:
         if c.prediction == name:
             p = book.lab.prediction(ink, name)
             value = inked_value(p.model_copy(update={"value": c.corrected})).text if c.corrected and p.value else ""
@@ -301,24 +303,20 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None, scores: list[Score
     taken = lab.withdrawn.get(f"ink/{ink}")
     gone = sum(r.ink is not None and r.ink.id == ink for r in lab.withdrawn_runs(document.machine))
     parts = [
-        f"Inked {_hour(document.dry_at) or 'before measuring, hour not recorded'}",
+        f"Inked {hour(document.dry_at) if document.dry_at else 'before measuring, hour not recorded'}",
         f"measured {_span(runs)}" if runs else "not measured yet",
         f"{count} prediction{'s' if count != 1 else ''}",
         "unaltered" + (f", sealed later ({later.at:%-d %B %Y})" if later else " since"),
         *([f"{gone} run{'s' if gone > 1 else ''} withdrawn"] if gone else []),
-        *([f"ink withdrawn {_hour(taken.at)}: {taken.because}"] if taken else []),
+        *([f"ink withdrawn {hour(taken.at)}: {taken.because}"] if taken else []),
         *([tally_words(compare.scores(lab, ink, runs) if scores is None else scores)] if runs else []),
     ]
-    note = notes.facts(Markup("The seal of ink {}").format(ink), (
+    note = notes.facts(f"The seal of ink {ink}", (
         ("Written", document.written_note or ""), ("Sealed later", f"{later.because}." if later else ""),
-        ("SHA-256", seals.sha256(labdata.ROOT / "ink" / f"{ink}.yml")), ("File", f"labdata/ink/{ink}.yml"),
-        ("See", Markup('<a href="{}#seal">what a seal shows</a>').format(book.link("method/")))))  # fmt: skip
-    words = [notes.refer(part, "v", note) if part.startswith("unaltered") else part for part in parts]
-    return Markup('<p class="seal"><span>{}</span></p>').format(Markup(" · ").join(words))
-
-
-def _hour(when: datetime.datetime | None) -> str:
-    return f"{when.astimezone(datetime.UTC):%-d %B %Y, %H:%M UTC}" if when else ""
+        ("SHA-256", lab.ink_sha256[ink]), ("File", f"labdata/ink/{ink}.yml"),
+        ("See", Markup(f'<a href="{book.link("method/")}#seal">what a seal shows</a>'))))  # fmt: skip
+    words = [notes.refer(part, "v", note) if part.startswith("unaltered") else escape(part) for part in parts]
+    return Markup(f'<p class="seal"><span>{" · ".join(words)}</span></p>')
 
 
 def _span(runs: list[Run]) -> str:
@@ -326,4 +324,4 @@ def _span(runs: list[Run]) -> str:
     hours = sorted(r.started_at for r in runs if r.started_at)
     if not hours:
         return "on a day not recorded"
-    return _hour(hours[0]) + (f" to {_hour(hours[-1])}" if len(hours) > 1 else "")
+    return hour(hours[0]) + (f" to {hour(hours[-1])}" if len(hours) > 1 else "")

@@ -23,6 +23,7 @@ from macros import cards, compare, hardware, inks, labdata, latency, records, ro
 from macros.fields import Source
 from macros.flat import SCALARS, Column, Table, flat
 from macros.labdata import Lab
+from macros.reckoned import Reckoned
 
 DOCUMENT = "Its file below labdata/, without .yml; of chips and gguf_files, the entry's id in place of the file's"
 
@@ -102,8 +103,11 @@ class Rows:
         recorded = [table for filled in (*self._filled.values(), self._sources) for table in filled.tables()]
         return [*recorded, *self._corpus, self._rates, self._scores]
 
-    def add(self, block: Block) -> None:
+    def add(self, block: Block, own: Reckoned | None = None) -> None:
         """A block's rows.
+
+        Args:
+            own: what the runs of its machine come to, where that is at hand
 
         Raises:
             LabError: a result that cannot be scored, as on a page.
@@ -122,11 +126,14 @@ class Rows:
             self._filled[block.table].add((at,), document)
             self._cite(at, getattr(document, "sources", {}))
             if isinstance(document, records.Run) and at not in self.lab.withdrawn:
-                _derive(self._rates, _rated(self.lab, at, document))
+                _derive(self._rates, _rated(at, document, own.results[document.id] if own else rows.results(self.lab, [document])))
             elif isinstance(document, inks.Ink):
-                runs = sorted((self.lab.runs[name] for name in self._on.get(document.id, [])), key=lambda run: (run.started_at.isoformat() if run.started_at else "", run.id))
-                scored = rows.ink(compare.scores(self.lab, document.id, runs))
-                _derive(self._scores, [{"document": at, "machine": document.machine, **row} for row in scored])
+                told = {"document": at, "machine": document.machine}
+                _derive(self._scores, [{**told, **row} for row in (own and own.all_scored(document.id)) or self._scored(document.id)])
+
+    def _scored(self, ink: str) -> list[dict]:
+        runs = sorted((self.lab.runs[name] for name in self._on.get(ink, [])), key=lambda run: (run.started_at.isoformat() if run.started_at else "", run.id))
+        return rows.ink(compare.scores(self.lab, ink, runs))
 
     def _cite(self, at: str, cited: Mapping[str, Source]) -> None:
         for name, source in cited.items():
@@ -198,9 +205,9 @@ def _rates() -> Table:
     return _derived("rates", "Every test of every run that counts, statistics recomputed from the samples", ("document", "results_n"), columns)
 
 
-def _rated(lab: Lab, at: str, run: records.Run) -> list[dict]:
+def _rated(at: str, run: records.Run, results: list[dict]) -> list[dict]:
     told = {"document": at, "machine": run.machine, "started_at": run.started_at, "engine": run.instrument.engine, "engine_version": run.instrument.engine_version}
-    return [{**told, "results_n": n, **row} for n, row in enumerate(rows.results(lab, [run]), 1)]
+    return [{**told, "results_n": n, **row} for n, row in enumerate(results, 1)]
 
 
 def _scores() -> Table:

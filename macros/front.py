@@ -18,7 +18,7 @@ def machine_cards(book: Book, most: int) -> str:
     for name in sorted(sorted(newest), key=newest.__getitem__, reverse=True)[:most]:
         machine = lab.machines[name]
         link = Markup('<a href="{}">{}</a>').format(book.link(f"machines/{name}/"), machine.name)
-        sentence = headlines.headline(book, machine, lab.runs_of(name)).html
+        sentence = headlines.read(book, machine, lab.runs_of(name)).headline.html
         items.append(Markup("<dt>{}</dt> <dd>{}</dd>").format(link, sentence))
     return Markup('<dl class="cards">{}</dl>').format(Markup("").join(items))
 

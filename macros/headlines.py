@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,48 +39,69 @@ class Sentence:
 
 def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
     """The newest baseline decode at depth 0, else any decode the roofs explain, else any at all."""
-    hits = [(run, r) for run in runs for r in run.results if r.n_gen and not r.mixed and r.depth == 0 and r.failed is None]
-    known = [h for h in hits if rows.explained(lab, *h)]
-    base = [h for h in known if h[1].experiment == "baseline"]
-    return (base or known or hits or [None])[-1]
+    hits = [(run, r) for run in reversed(runs) for r in reversed(run.results) if r.n_gen and not r.mixed and r.depth == 0 and r.failed is None]
+    base = (h for h in hits if h[1].experiment == "baseline" and rows.explained(lab, *h))
+    known = (h for h in hits if rows.explained(lab, *h))
+    return next(itertools.chain(base, known, hits), None)
 
 
-def headline(book: Book, machine: Machine, runs: list[Run]) -> Sentence:
-    """A machine in a sentence or two: the roof, the rate, the share."""
-    roof = book.machine(machine.id).bandwidth
-    source = machine.sources[machine.specs.memory_bandwidth.source]
-    promise = "A probe measured" if source.kind == "measured" else "Its spec sheet promises"
-    hit = best_decode(book.lab, runs)
+@dataclass(frozen=True)
+class Reading:
+    """What a machine decodes, in words.
+
+    Args:
+        runs: all that count, or those it is about
+        roof: its memory bandwidth
+        hit: their `best_decode`, and its rate; None: there is none
+        top, share: the memory roof of that decode and the share reached; None where none is computed
+    """
+
+    book: Book
+    machine: Machine
+    runs: list[Run]
+    roof: Value
+    hit: tuple[Run, Result] | None = None
+    rate: Value | None = None
+    top: Value | None = None
+    share: Value | None = None
+
+    @property
+    def headline(self) -> Sentence:
+        """A machine in a sentence or two: the roof, the rate, the share."""
+        source = self.machine.sources[self.machine.specs.memory_bandwidth.source]
+        promise = "A probe measured" if source.kind == "measured" else "Its spec sheet promises"
+        if self.hit is None:
+            left = "No decode on an empty context has been measured yet." if self.runs else "Nothing has been measured yet."
+            return Sentence(f"{promise} {{}} of memory bandwidth. {left}", (self.roof,))
+        name, alone = _model(self.book, self.hit[1]), _alone(*self.hit)
+        if self.top is None:
+            return Sentence(f"{promise} {{}} of memory bandwidth. {{}} decodes at {{}}{alone}; what it should do is not computed for it.", (self.roof, name, self.rate))
+        return Sentence(f"{promise} {{}} of memory bandwidth, so {{}} may decode at {{}} at most. It decodes at {{}}{alone}: {{}} of that roof.",
+                        (self.roof, name, self.top, self.rate, self.share))  # fmt: skip
+
+    @property
+    def brief(self) -> Sentence:
+        """A machine in a line: model, roof, rate."""
+        if self.hit is None:
+            return self.headline
+        first = (_model(self.book, self.hit[1]), self.rate)
+        if self.top is None:
+            return Sentence(f"{{}} decodes at {{}}{_alone(*self.hit)}.", first)
+        return Sentence(f"{{}} decodes at {{}}{_alone(*self.hit)}, {{}} of the {{}} its memory bandwidth allows.", (*first, self.share, self.top))
+
+
+def read(book: Book, machine: Machine, runs: list[Run]) -> Reading:
+    """What some runs of a machine say of it."""
+    roof, hit = book.machine(machine.id).bandwidth, best_decode(book.lab, runs)
     if hit is None:
-        left = "No decode on an empty context has been measured yet." if runs else "Nothing has been measured yet."
-        return Sentence(f"{promise} {{}} of memory bandwidth. {left}", (roof,))
-    name, rate, alone = _model(book, hit[1]), book.rate_of(*hit), _alone(*hit)
-    top, share = roofed(book, machine, hit)
-    if top is None:
-        return Sentence(f"{promise} {{}} of memory bandwidth. {{}} decodes at {{}}{alone}; what it should do is not computed for it.", (roof, name, rate))
-    return Sentence(f"{promise} {{}} of memory bandwidth, so {{}} may decode at {{}} at most. It decodes at {{}}{alone}: {{}} of that roof.", (roof, name, top, rate, share))
-
-
-def brief(book: Book, machine: Machine, runs: list[Run]) -> Sentence:
-    """A machine in a line: model, roof, rate."""
-    hit = best_decode(book.lab, runs)
-    if hit is None:
-        return headline(book, machine, runs)
-    top, share = roofed(book, machine, hit)
-    first = (_model(book, hit[1]), book.rate_of(*hit))
-    if top is None:
-        return Sentence(f"{{}} decodes at {{}}{_alone(*hit)}.", first)
-    return Sentence(f"{{}} decodes at {{}}{_alone(*hit)}, {{}} of the {{}} its memory bandwidth allows.", (*first, share, top))
-
-
-def roofed(book: Book, machine: Machine, hit: tuple[Run, Result]) -> tuple[Value | None, Value | None]:
-    """The memory roof of a decode and the share reached; None where none is computed."""
+        return Reading(book, machine, runs, roof)
+    rate = book.rate_of(*hit)
     if not rows.explained(book.lab, *hit):
-        return None, None
-    card, rate, roof = book.lab.models[hit[1].model], book.rate_of(*hit), book.machine(machine.id).bandwidth
+        return Reading(book, machine, runs, roof, hit, rate)
+    card = book.lab.models[hit[1].model]
     ceiling = predict.decode_ceiling_tok_s(machine, card)
     top = Value(ceiling, "tok/s", "predicted", how=f"{roof.text} / {book.model(card.id).file.text}", href=f"{book.link(f'machines/{machine.id}/')}#specs")
-    return top, percent(rate.n / ceiling, how="measured / (bandwidth / file bytes)", decimals=0)
+    return Reading(book, machine, runs, roof, hit, rate, top, percent(rate.n / ceiling, how="measured / (bandwidth / file bytes)", decimals=0))
 
 
 def _model(book: Book, r: Result) -> str:

@@ -12,6 +12,12 @@ from macros.fields import LARGEST, Document, Id, NotNegative, Positive, Strict, 
 from macros.seals import Stamp
 
 
+def label(experiment: str, test: str, depth: int, model: str) -> str:
+    """A test's name; see `Target`."""
+    deep = f" @ d{depth}" if depth else ""
+    return f"{experiment} {test}{deep} {model}"
+
+
 class Target(Strict):
     """What a prediction is about: one test of one experiment, or a file's size."""
 
@@ -23,8 +29,7 @@ class Target(Strict):
     @property
     def label(self) -> str:
         """Name in the terminal and in a run's `planned`."""
-        deep = f" @ d{self.depth}" if self.depth else ""
-        return f"{self.experiment} {self.test}{deep} {self.model}"
+        return label(self.experiment, self.test, self.depth, self.model)
 
 
 class Input(Strict):

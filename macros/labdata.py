@@ -149,10 +149,22 @@ class Lab:
         began = ((self.gists.get(f"runs/{name}") or self.runs[name]).started_at for name in names)
         return max((at.isoformat() if at else "0" for at in began), default="")
 
+    @cached_property
+    def _ran_on(self) -> dict[str, set[str]]:
+        """The machines that ran on each ink."""
+        found: dict[str, set[str]] = {}
+        for name, ink in self.ink_of.items():
+            found.setdefault(ink, set()).add(name.split("/")[0])
+        return found
+
+    def machines_on(self, ink: str) -> set[str]:
+        """The machines with a run on an ink, withdrawn ones too."""
+        return self._ran_on.get(ink, set())
+
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
         self.get("inks", ink)
-        on = {name.split("/")[0] for name, i in self.ink_of.items() if i == ink}
+        on = self.machines_on(ink)
         return [r for m in self.machines if m in on for r in self.runs_of(m) if r.ink and r.ink.id == ink]
 
 

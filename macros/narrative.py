@@ -6,7 +6,6 @@ one line of HTML, so a number on a page is one expression away from labdata/.
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from macros.inks import Prediction
 from macros.labdata import Lab, LabError
 from macros.records import Result, Run
 from macros.subjects import MachineView, ModelView
-from macros.values import Facts, Value, as_typed, decimals_for, percent, verdict_html
+from macros.values import Facts, Value, as_typed, decimals_for, hour, percent, verdict_html
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ class Book:
 
     def run_facts(self, run: Run) -> Facts:
         """What a measured number's note says of its run: machine, file, date, build."""
-        when = f"{run.started_at:%-d %B %Y, %H:%M UTC}" if run.started_at else "date not recorded"
+        when = hour(run.started_at) if run.started_at else "date not recorded"
         build = " ".join(filter(None, (run.instrument.engine, run.instrument.engine_version or "build not recorded")))
         return (("Machine", self.lab.machines[run.machine].name), ("Run", f"labdata/runs/{run.machine}/{run.id}.yml"),
                 ("Date", when), ("Build", f"{run.instrument.name} on {build}"))  # fmt: skip
@@ -210,7 +209,7 @@ class Book:
         """What an inked number's note says: the words, the reason, what went in, the file and its hour."""
         document = self.lab.get("inks", ink)
         given = "; ".join(f"{i.name} {i.value:g} {i.unit} ({i.source})" for i in p.inputs)
-        when = f"{document.dry_at.astimezone(datetime.UTC):%-d %B %Y, %H:%M UTC}" if document.dry_at else "before measuring, hour not recorded"
+        when = hour(document.dry_at) if document.dry_at else "before measuring, hour not recorded"
         return (("As inked", p.as_written), ("Because", p.because), ("Formula", p.formula or ""), ("From", given),
                 ("Ink", f"labdata/ink/{ink}.yml"), ("Date", when))  # fmt: skip
 

@@ -29,17 +29,20 @@ def term(text: str, anchor: str, meaning: Markup) -> Markup:
 
 def _link(anchor: str, text: str | Markup, css: str, note: Markup) -> Markup:
     _known[anchor] = note
-    return Markup(f'<a class="{escape(css)}" href="#{anchor}">{escape(text)}</a>')
+    return Markup(f'<a class="{css}" href="#{anchor}">{escape(text)}</a>')
 
 
 def facts(first: Markup, pairs: Sequence[tuple[str, str | Markup]]) -> Markup:
     """A note: what it is about, then labelled facts; those without a value are left out."""
-    return Markup(f"<p>{escape(first)}</p>") + (described(pairs) if any(v for _, v in pairs) else "")
+    return Markup(f"<p>{escape(first)}</p>{described(pairs) if any([v for _, v in pairs]) else ''}")
 
 
 def described(pairs: Sequence[tuple[str, str | Markup]], more: str = "") -> Markup:
-    """Labelled facts, those without a value left out; `more` are attributes. Plain strings: Markup.format takes ten times as long."""
-    return Markup(f"<dl{more}>{''.join(f'<dt>{escape(k)}</dt> <dd>{escape(v)}</dd>' for k, v in pairs if v)}</dl>")
+    """Labelled facts, those without a value left out; labels and `more`, attributes, are no data and stand as they are.
+
+    Plain strings: Markup.format takes ten times as long.
+    """
+    return Markup(f"<dl{more}>{''.join([f'<dt>{k}</dt> <dd>{escape(v)}</dd>' for k, v in pairs if v])}</dl>")
 
 
 def section(body: str) -> Markup:

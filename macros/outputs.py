@@ -6,9 +6,8 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from macros import evidence, feeds, figures, pictures, seals, summary, twins, web
+from macros import evidence, feeds, figures, pictures, summary, twins, web
 from macros.feeds import Report
-from macros.labdata import ROOT
 from macros.narrative import Book
 from macros.pictures import Words
 from macros.summary import Summary
@@ -28,7 +27,7 @@ def report(book: Book, found: Summary) -> Report:
     day = found.kind == "report"
     runs = book.lab.runs_on(found.id) if day else book.lab.runs_of(found.id)
     inks = [found.id] if day else list(dict.fromkeys(r.ink.id for r in runs if r.ink))
-    hashes = tuple((name, seals.sha256(ROOT / "ink" / f"{name}.yml")) for name in inks)
+    hashes = tuple((name, book.lab.ink_sha256[name]) for name in inks)
     number = found.label.partition(" of ")[0] if day else ""
     words = [found.question if day else "", found.headline, f"{found.score}." if found.score else "", found.note]
     key = number.lower().replace(" ", "-") or found.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
 from markdown.extensions.toc import slugify, unique
@@ -11,24 +12,27 @@ from macros import anchors, compare, evidence, exhibits, figures, headlines, his
 from macros.cards import Machine
 from macros.compare import Score
 from macros.narrative import Book, gap_value, tally_words
+from macros.reckoned import Reckoned
 from macros.records import Result, Run
 from macros.tables import Column
-from macros.values import Value, inert, number, percent
+from macros.values import Value, hour, inert, number, percent
 
 
 _ID = re.compile(r' id="([^"]+)"')
 
 
-def machine_page(book: Book, name: str) -> str:
-    """A machine: its roofs, predictions against measurements, depth, conditions, provenance; HTML that no Markdown makes."""
+def machine_page(book: Book, name: str, own: Reckoned | None = None) -> str:
+    """A machine: its roofs, predictions against measurements, depth, conditions, provenance; HTML that no Markdown makes.
+
+    Args:
+        own: what its runs come to, where that is at hand
+    """
     lab = book.lab
     machine = lab.get("machines", name)
-    runs = lab.runs_of(name)
-    inks = list(dict.fromkeys(r.ink.id for r in reversed(runs) if r.ink))
-    on = {ink: [r for r in runs if r.ink and r.ink.id == ink] for ink in inks}
-    scored = {ink: compare.scores(lab, ink, on[ink]) for ink in inks}
-    found = rows.results(lab, runs)
-    book.sentences[name] = headlines.headline(book, machine, runs).html
+    own = own or Reckoned(lab, name)
+    runs, inks = own.runs, list(own.on)
+    found = [row for run in runs for row in own.results[run.id]]
+    book.sentences[name] = headlines.read(book, machine, runs).headline.html
     parts = [
         f'<p class="lead">{book.sentences[name]}</p>',
         *_warnings(found),
@@ -36,13 +40,13 @@ def machine_page(book: Book, name: str) -> str:
         f'<a href="{book.link("predict/")}?machine={name}">Predict</a>.</p>',
         _heading("Roofs", "specs"),
         specs_table(book, machine),
-        *_roofline(book, runs, [s for scores in scored.values() for s in scores]),
+        *_roofline(book, runs, [s for scores in own.scores.values() for s in scores]),
         *(["\n".join(["<ul>", *(f"<li>{inert(note)}</li>" for note in machine.notes), "</ul>"])] if machine.notes else []),
     ]
     for i, ink in enumerate(inks[:WHOLE]):
-        parts += _ink_section(book, ink, on[ink], scored[ink], i)
+        parts += _ink_section(book, own, ink, i)
     if inks[WHOLE:]:
-        parts += [_heading("Earlier ink", "earlier"), _earlier(book, [(on[ink], scored[ink]) for ink in inks[WHOLE:]], list(scored.values()))]
+        parts += [_heading("Earlier ink", "earlier"), _earlier(book, own, inks[WHOLE:])]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
@@ -111,11 +115,12 @@ def specs_table(book: Book, machine: Machine) -> str:
     for words, q in entries:
         source = machine.sources[q.source]
         link = source.url or (f"{REPOSITORY}/blob/main/labdata/raw/{source.raw}" if source.raw and REPOSITORY else None)
-        title = Markup('<a href="{}">{}</a>').format(link, source.title) if link else escape(source.title)
+        title = f'<a href="{escape(link)}">{escape(source.title)}</a>' if link else escape(source.title)
         note = "; ".join(n for n in (q.note, source.note) if n)
+        beside = f' <span class="note">{escape(note)}</span>' if note else ""
         span = f"{q.value:g}–{q.upper:g}" if q.upper else f"{q.value:g}"
         cells.append({"spec": words, "value": f"{span}\u202f{q.unit}", "kind": source.kind,
-                      "source": Markup("{}{}").format(title, Markup(' <span class="note">{}</span>').format(note) if note else "")})
+                      "source": Markup(f"{title}{beside}")})
     columns = [Column("spec", "Spec"), Column("value", "Value", "right"), Column("kind", "Kind"), Column("source", "Source")]
     return tables.html_table(columns, cells)
 
@@ -124,13 +129,14 @@ WHOLE = 2  # newest inks shown prediction by prediction, the newest with its cha
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
-def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], index: int) -> list[str]:
+def _ink_section(book: Book, own: Reckoned, ink: str, index: int) -> list[str]:
+    runs, scores = own.on[ink], own.scores[ink]
     tail = "" if index == 0 else f"-{index + 1}"
     document = book.lab.inks[ink]
     parts = [
         _heading(f"Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'}", f"ink{tail}"),
         str(exhibits.seal(book, ink, runs, scores)),
-        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})", own.scored[ink]),
     ]
     if index == 0 and any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
@@ -141,13 +147,13 @@ def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], ind
     return parts
 
 
-def _earlier(book: Book, older: list[tuple[list[Run], list[Score]]], scored: list[list[Score]]) -> str:
+def _earlier(book: Book, own: Reckoned, inks: list[str]) -> str:
     """Older inks on one line each, the run and the score in words; every scored prediction of the machine as one CSV."""
     cells = []
-    for runs, scores in older:
-        links = (Markup('<a href="#run-{0}">{0}</a>').format(run.id) for run in reversed(runs))
-        cells.append({"run": Markup(", ").join(links), "score": tally_words(scores)})
-    csv = evidence.publish(book, "predictions", [{"ink": s.ink, **row} for scores in scored for s, row in zip(scores, rows.ink(scores), strict=True)])
+    for ink in inks:
+        links = (f'<a href="#run-{run.id}">{run.id}</a>' for run in reversed(own.on[ink]))
+        cells.append({"run": Markup(", ".join(links)), "score": tally_words(own.scores[ink])})
+    csv = evidence.publish(book, "predictions", [{"ink": ink, **row} for ink, scored in own.scored.items() for row in scored])
     link = f'<p class="note">Every prediction of every ink, scored: <a class="csv" href="{escape(csv)}" download>CSV</a></p>'
     return f"{tables.html_table([Column('run', 'Run'), Column('score', 'Score')], cells)}\n{link}"
 
@@ -155,9 +161,7 @@ def _earlier(book: Book, older: list[tuple[list[Run], list[Score]]], scored: lis
 def _measurements(book: Book, runs: list[Run], found: list[dict]) -> str:
     """The newest run's results of each test and setting, all of them as CSV; `found` are the runs' `rows.results`."""
 
-    def setting(row: dict) -> tuple:
-        return tuple(row[k] for k in ("experiment", "model", "test", "depth_tokens", "backend", "settings", "origin"))
-
+    setting = operator.itemgetter("experiment", "model", "test", "depth_tokens", "backend", "settings", "origin")
     newest = {setting(row): row["run"] for row in found}
     shown = [row for row in found if newest[setting(row)] == row["run"]]
     words = "Every test, statistics recomputed from the raw samples where they were kept."
@@ -220,7 +224,7 @@ def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
 
 def provenance(book: Book, run: Run) -> str:
     """Run id, date, instrument, host, command to repeat."""
-    when = run.started_at.strftime("%-d %B %Y, %H:%M UTC") if run.started_at else "date not recorded"
+    when = hour(run.started_at) if run.started_at else "date not recorded"
     host = run.host
     facts = {
         "Run": run.id,
@@ -233,7 +237,7 @@ def provenance(book: Book, run: Run) -> str:
         "Ink": f"{run.ink.id}, SHA-256 {run.ink.sha256[:12]}…" if run.ink else "none: no prediction was written first",
         "Repeat": run.command,
     }
-    tried = {r.target.label for r in run.results} if run.planned else set()  # an imported test may be none of ours
+    tried = {r.label for r in run.results}
     missing = [t for t in run.planned if t not in tried]
     if missing:
         facts["Not run"] = "; ".join(missing)
@@ -250,7 +254,7 @@ def provenance(book: Book, run: Run) -> str:
         facts["Git"] = remembered
     if name in book.lab.withdrawn:
         taken = book.lab.withdrawn[name]
-        facts["Withdrawn"] = f"{taken.at:%-d %B %Y, %H:%M UTC}: {taken.because}"
+        facts["Withdrawn"] = f"{hour(taken.at)}: {taken.because}"
     return notes.described(list(facts.items()), f' class="provenance" id="run-{escape(run.id)}"')
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from macros import roofline, work
@@ -22,7 +23,11 @@ RULE_SOURCE = "Day 1: expect 70-90 % of a roof"
 
 F16 = ("f16", "f16")
 
+# Hundreds of machines run the same tests of the same few models.
+_idle_experts, _kv_read_bytes, _decode, _prefill = map(lru_cache(maxsize=1000), (work.idle_experts, work.kv_read_bytes, work.decode, work.prefill))
 
+
+@lru_cache(maxsize=100)
 def _cache(types: tuple[str, str]) -> work.Cache:
     return work.Cache(type_k=types[0].upper(), type_v=types[1].upper())
 
@@ -36,19 +41,19 @@ def kv_token_bytes(model: Model, types: tuple[str, str] = F16) -> float:
 
 def token_bytes(model: Model) -> float:
     """First-order weight bytes a token reads: the file, without the experts it is not routed to [B]."""
-    return model.file_bytes() - work.idle_experts(model.structure())[0]
+    return model.file_bytes() - _idle_experts(model.structure())[0]
 
 
 def token_params(model: Model) -> float:
     """First-order parameters a token meets: all, but the experts it is not routed to."""
-    return model.param_count() - work.idle_experts(model.structure())[1]
+    return model.param_count() - _idle_experts(model.structure())[1]
 
 
 def step_bytes(model: Model, depth_tokens: float = 0, kv_types: tuple[str, str] = F16) -> float:
     """First-order bytes a decode step reads at a depth [B]; NaN where a fork's cache type is not known here."""
     if any(t.upper() not in work.BLOCKS for t in kv_types):
         return math.nan
-    return token_bytes(model) + work.kv_read_bytes(model.structure(), depth_tokens, _cache(kv_types))
+    return token_bytes(model) + _kv_read_bytes(model.structure(), depth_tokens, _cache(kv_types))
 
 
 def decode_ceiling_tok_s(machine: Machine, model: Model, depth_tokens: float = 0, kv_types: tuple[str, str] = F16) -> float:
@@ -198,15 +203,15 @@ def _roof(machine: Machine, model: Model, of: Target, decode: bool, name: str, w
 
 def exact_decode_bytes(model: Model, depth_tokens: int = 0, n_gen: int = 0) -> float:
     """Bytes one decode step really streams [B]; with n_gen, the padded KV cells of a tgN test included."""
-    step = work.decode(model.structure(), depth_tokens, n_gen or 1)
+    step = _decode(model.structure(), depth_tokens, n_gen or 1)
     if n_gen:
         return step.n_bytes
-    return step.n_bytes - step.bytes_by_group["kv"] + work.kv_read_bytes(model.structure(), depth_tokens)
+    return step.n_bytes - step.bytes_by_group["kv"] + _kv_read_bytes(model.structure(), depth_tokens)
 
 
 def exact_prefill_flops_per_token(model: Model, n_prompt: int, depth_tokens: int = 0) -> float:
     """FLOPs a prompt token really costs, attention and head included [FLOP]."""
-    return work.prefill(model.structure(), n_prompt, depth_tokens).flops / n_prompt
+    return _prefill(model.structure(), n_prompt, depth_tokens).flops / n_prompt
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from macros import units
 from macros.fields import LARGEST, Count, Document, Id, NotBelow0, NotNegative, Positive, Strict, key
-from macros.inks import Target
+from macros.inks import label
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -127,9 +127,9 @@ class Result(Strict):
         return self.type_k or "f16", self.type_v or "f16"
 
     @property
-    def target(self) -> Target:
-        """What a prediction about this result names."""
-        return Target(experiment=self.experiment, model=self.model, test=self.test, depth=self.depth)
+    def label(self) -> str:
+        """Its name in a run's `planned`."""
+        return label(self.experiment, self.test, self.depth, self.model)
 
     @property
     def n_tokens(self) -> int:

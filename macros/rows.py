@@ -54,7 +54,7 @@ def _result(run: Run, r: Result, weights: str) -> dict:
 def _settings(r: Result) -> str:
     """A result's settings in llama-bench's words, what is not told left out."""
     told = {"ngl": r.n_gpu_layers, "threads": r.n_threads, "n_batch": r.n_batch, "n_ubatch": r.n_ubatch, "type_k": r.type_k, "type_v": r.type_v, "fa": r.flash_attn}
-    return ", ".join(f"{name} {value}" for name, value in {**told, **r.settings}.items() if value is not None)
+    return ", ".join([f"{name} {value}" for name, value in {**told, **r.settings}.items() if value is not None])
 
 
 def ink(scores: list[Score]) -> list[dict]:
@@ -182,14 +182,14 @@ def explained(lab: Lab, run: Run, r: Result) -> bool:
 
 def at_rest(lab: Lab, runs: list[Run], explained_only: bool = True) -> list[tuple[Run, Result]]:
     """The newest (explained) result at depth 0 of each test, model and backend; a depth sweep's own only where there is no other."""
-    newest: dict[tuple, tuple[Run, Result]] = {}
-    for sweeps in (True, False):
-        for run in runs:
-            deep = {r.experiment for r in run.results if r.depth}
-            newest |= {(r.test, r.model, r.backend): (run, r) for r in run.results
-                       if r.depth == 0 and r.failed is None and (r.experiment in deep) == sweeps
-                       and (not explained_only or explained(lab, run, r))}  # fmt: skip
-    return list(newest.values())
+    swept: dict[tuple, tuple[Run, Result]] = {}
+    others: dict[tuple, tuple[Run, Result]] = {}
+    for run in runs:
+        deep = {r.experiment for r in run.results if r.depth}
+        for r in run.results:
+            if r.depth == 0 and r.failed is None and (not explained_only or explained(lab, run, r)):
+                (swept if r.experiment in deep else others)[r.test, r.model, r.backend] = run, r
+    return list((swept | others).values())
 
 
 def token_work(card: predict.Model, r: Result) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from macros.calibrated import Device, Load
 from macros.cards import Machine, Model
 from macros.compare import Measured
 from macros.labdata import Lab
+from macros.reckoned import Reckoned
 from macros.records import Result
 
 
@@ -52,7 +53,7 @@ def lines(lab: Lab, made: Mapping[str, list[Line]]) -> list[Line]:
         made: by machine, those made before
     """
     maker = Maker()
-    found = [x for name in lab.machines for x in (made[name] if name in made else maker.lines(lab, name))]
+    found = [x for name in lab.machines for x in (made[name] if name in made else maker.lines(Reckoned(lab, name)))]
     return sorted(found, key=lambda x: (not x.test.startswith("tg"), -(x.share or 0), x.machine, x.model, x.test, x.backend))
 
 
@@ -64,10 +65,10 @@ class Maker:
         self._loads: dict[tuple[str, str], Load] = {}
         self._devices: dict[tuple[str, str], Device] = {}
 
-    def lines(self, lab: Lab, name: str) -> list[Line]:
+    def lines(self, of: Reckoned) -> list[Line]:
         """A machine's newest result at depth 0 of each test, model and backend."""
-        machine, found = lab.machines[name], []
-        for run, r in rows.at_rest(lab, lab.runs_of(name), explained_only=False):
+        lab, machine, found = of.lab, of.lab.machines[of.machine], []
+        for run, r in rows.at_rest(lab, of.runs, explained_only=False):
             card, m = lab.models[r.model], compare.rate(r)
             if m is None or r.mixed:
                 continue
@@ -76,7 +77,7 @@ class Maker:
                 share = self._share(machine, card, r, m)
                 p = self._rate(machine, card, r)
                 ratio, inside = (m.mean / p.tok_s, p.low_tok_s <= m.mean <= p.high_tok_s) if p else (None, None)
-            found.append(Line(name, run.id, card.name.removesuffix(", synthetic weights"), card.weights == "synthetic", r.test, r.backend, m, share, ratio, inside))
+            found.append(Line(machine.id, run.id, card.name.removesuffix(", synthetic weights"), card.weights == "synthetic", r.test, r.backend, m, share, ratio, inside))
         return found
 
     def _share(self, machine: Machine, card: Model, r: Result, m: Measured) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from macros import predict, roofline
 from macros.cards import Machine, Model
@@ -41,8 +41,8 @@ class MachineView:
 
     def _spec(self, q: Quantity, name: str) -> Value:
         source = self.doc.sources[q.source]
-        title = Markup('<a href="{}">{}</a>').format(source.url, source.title) if source.url else source.title
-        facts = (("Source", Markup("{}, {}").format(title, source.kind)), ("Note", "; ".join(filter(None, (q.note, source.note)))),
+        title = f'<a href="{escape(source.url)}">{escape(source.title)}</a>' if source.url else escape(source.title)
+        facts = (("Source", Markup(f"{title}, {source.kind}")), ("Note", "; ".join(filter(None, (q.note, source.note)))),
                  ("Machine", self.doc.name), ("File", f"labdata/machines/{self.doc.id}.yml"))  # fmt: skip
         return Value(q.value, q.unit, "spec", decimals=as_typed(q.value), name=name, facts=facts, href=f"{self.page}#specs")
 

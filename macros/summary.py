@@ -12,10 +12,11 @@ from typing import Any
 from macros import compare, headlines, predict, rows, surprises
 from macros.cards import Machine
 from macros.compare import Score
-from macros.inked import inked_value, measured_value
+from macros.inked import measured_value
 from macros.labdata import Lab
 from macros.narrative import Book, Day, gap_text, remark, tally_words
 from macros.pictures import Words
+from macros.reckoned import Reckoned
 from macros.records import Run
 from macros.values import Value, percent
 
@@ -131,7 +132,7 @@ class Summary:
     def as_json(self) -> str:
         """The file: one key a line, the same bytes for the same rows."""
         document = {"schema": self.schema} | {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "schema"}
-        document["predictions"] = [dataclasses.asdict(p) for p in self.predictions]
+        document["predictions"] = [vars(p) for p in self.predictions]
         return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
@@ -148,14 +149,7 @@ def day_headline(scores: list[Score]) -> str:
         return ""
     p = first.prediction
     share = f", {percent(first.utilisation, decimals=0).text} of that roof" if first.utilisation is not None else ""
-    return f"{p.quantity}: {inked_words(first)} in ink, {measured_value(p, first.measured).text} measured{share}."
-
-
-def inked_words(s: Score) -> str:
-    """A prediction as a sentence holds it: "at most 24 tok/s", "“craters”"."""
-    p = s.prediction
-    text = inked_value(p, "", "").text
-    return f"“{text}”" if p.kind in ("direction", "ordering") else f"at most {text}" if p.kind == "ceiling" else text
+    return f"{p.quantity}: {surprises.inked_words(p)} in ink, {measured_value(p, first.measured).text} measured{share}."
 
 
 def scored(s: Score) -> Scored:
@@ -165,11 +159,12 @@ def scored(s: Score) -> Scored:
     def known(x: float | None) -> float | None:
         return None if x is None or math.isnan(x) else x
 
+    inked, shown = surprises.inked_words(p), measured_value(p, m).text if m else "not measured"
     return Scored(
-        id=p.id, quantity=p.quantity, kind=p.kind, unit=p.unit, because=p.because, inked=inked_words(s), predicted=p.value,
-        predicted_low=p.low, predicted_high=p.high, measured=measured_value(p, m).text if m else "not measured",
+        id=p.id, quantity=p.quantity, kind=p.kind, unit=p.unit, because=p.because, inked=inked, predicted=p.value,
+        predicted_low=p.low, predicted_high=p.high, measured=shown,
         measured_mean=m.mean if m else None, measured_sigma=known(m.sigma) if m else None, n=m.n if m else None, gap=known(s.gap),
-        gap_text=gap_text(s), verdict=s.verdict, remark=remark(s), sentence=f"{surprises.pair(s)}." if m else f"{p.quantity}: not measured.",
+        gap_text=gap_text(s), verdict=s.verdict, remark=remark(s), sentence=f"{surprises.said(p, inked, shown)}." if m else f"{p.quantity}: not measured.",
         run=s.run.id if s.run else None)  # fmt: skip
 
 
@@ -195,30 +190,33 @@ def of_day(book: Book, day: Day) -> Summary:
     label = f"Day {day.number}" + (f" of {book.series_days}" if day.number <= (book.series_days or 0) else "")
     said = [as_dict(v) for v in book.said.get(day.address, {}).values()]
     first = leading(scores)
-    pair = (inked_words(first), measured_value(first.prediction, first.measured).text) if first and first.measured else ("", "")
+    pair = (surprises.inked_words(first.prediction), measured_value(first.prediction, first.measured).text) if first and first.measured else ("", "")
     machine = book.lab.machines[ink.machine]
     return _summary(book, machine, runs, scores, kind="report", id=day.ink, title=day.title, label=label, number=day.number, address=day.address,
                     question=day.question, headline=day_headline(scores), brief=day_headline(scores), inked=pair[0], measured=pair[1], next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
 
 
-def of_machine(book: Book, name: str, run: Run | None = None) -> Summary:
+def of_machine(book: Book, name: str, run: Run | None = None, own: Reckoned | None = None) -> Summary:
     """A machine's summary, or that of one of its runs: its newest ink with results, scored.
+
+    Args:
+        own: what its runs come to, where that is at hand
 
     Raises:
         LabError: no such machine.
     """
     machine = book.lab.get("machines", name)
-    runs = [run] if run else book.lab.runs_of(name)
+    own = own or Reckoned(book.lab, name)
+    runs = [run] if run else own.runs
     inked = [r for r in runs if r.ink]
-    scores = of_runs(book.lab, inked)
     mine = [r for r in inked if r.ink.id == inked[-1].ink.id]  # type: ignore[union-attr]
-    line, less = headlines.headline(book, machine, runs), headlines.brief(book, machine, runs)
-    hit = headlines.best_decode(book.lab, runs)
-    top = headlines.roofed(book, machine, hit)[0] if hit else None
+    scores = (own.all_scores(mine[0].ink.id) if mine and not run else None) or of_runs(book.lab, inked)  # type: ignore[union-attr]
+    found = headlines.read(book, machine, runs)
+    line = found.headline
     values = [as_dict(v) for v in line.parts if isinstance(v, Value)]
     return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine", number=None,
                     address=f"machines/{name}/", question=f"What should {machine.name} decode, and what does it?",
-                    headline=line.text, brief=less.text, inked=f"at most {top.text}" if top else "", measured=book.rate_of(*hit).text if hit else "", next="", formula=FORMULA, values=values)  # fmt: skip
+                    headline=line.text, brief=found.brief.text, inked=f"at most {found.top.text}" if found.top else "", measured=found.rate.text if found.rate else "", next="", formula=FORMULA, values=values)  # fmt: skip
 
 
 def of_runs(lab: Lab, runs: list[Run]) -> list[Score]:

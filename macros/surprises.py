@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from macros.compare import NOISE_SIGMAS, Score
-from macros.inks import DIRECTIONS
+from macros.inks import DIRECTIONS, Prediction
 from macros.labdata import LabError
 from macros.inked import inked_value, measured_value
 from macros.narrative import Book
@@ -47,14 +47,23 @@ def _foretold(s: Score) -> bool:
     return p.kind == "ordering" or (p.kind == "direction" and not DIRECTIONS[p.direction][0] < 1 < DIRECTIONS[p.direction][1])  # type: ignore[index]
 
 
+def inked_words(p: Prediction) -> str:
+    """A prediction as a sentence holds it: "at most 24 tok/s", "“craters”"."""
+    text = inked_value(p).text
+    return f"“{text}”" if p.kind in ("direction", "ordering") else f"at most {text}" if p.kind == "ceiling" else text
+
+
 def pair(s: Score) -> str:
     """What was inked and what was measured."""
     p, m = s.prediction, s.measured
     assert m is not None
-    inked = inked_value(p).text
-    words = f"“{inked}”" if p.kind in ("direction", "ordering") else f"at most {inked}" if p.kind == "ceiling" else inked
+    return said(p, inked_words(p), measured_value(p, m).text)
+
+
+def said(p: Prediction, inked: str, measured: str) -> str:
+    """The same of the two as printed."""
     over = {"direction": " of what it was compared with", "ordering": ", faster over slower, for the pair that bears it out least"}
-    return f"{p.quantity}: inked {words}, measured {measured_value(p, m).text}{over.get(p.kind, '')}"
+    return f"{p.quantity}: inked {inked}, measured {measured}{over.get(p.kind, '')}"
 
 
 def _away(s: Score) -> float:

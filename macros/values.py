@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -35,8 +36,13 @@ def number(x: float, decimals: int) -> str:
     """
     if not math.isfinite(x):
         raise ValueError(f"not a finite number; got {x}")
-    # The decimal as written, halves away from zero: 22.15 is 22.2, though its float lies below.
-    text = f"{Decimal(repr(float(x))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _WIDE):,f}"
+    # The decimal as written, halves away from zero: 22.15 is 22.2, though its float lies below. What ends in no 5 lies on
+    # the same side of a half as its float, as far as a float is finer than the last decimal.
+    written = repr(float(x))
+    if written[-1] == "5" or "e" in written or decimals > 6 or abs(x) > 1e9:
+        text = f"{Decimal(written).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _WIDE):,f}"
+    else:
+        text = f"{x:,.{decimals}f}"
     if float(text.replace(",", "")) == 0:
         text = text.lstrip("-")
     return text.replace("-", "−")
@@ -111,8 +117,9 @@ class Value:
         if self.sigma is not None and math.isnan(self.sigma):
             object.__setattr__(self, "sigma", None)
         if self.inputs is None:
-            object.__setattr__(self, "inputs", getattr(self.n, "inputs", ()))
-            object.__setattr__(self, "n", float(self.n) if isinstance(self.n, Traced) else self.n)
+            traced = isinstance(self.n, Traced)
+            object.__setattr__(self, "inputs", self.n.inputs if traced else ())
+            object.__setattr__(self, "n", float(self.n) if traced else self.n)
 
     @property
     def si(self) -> Traced:
@@ -148,11 +155,12 @@ class Value:
     @property
     def bare(self) -> str:
         """The number without its unit: "20.80 ± 0.05"."""
-        text = number(self.n, self._decimals())
+        decimals = self._decimals()
+        text = number(self.n, decimals)
         if self.signed and self.n > 0:
             text = "+" + text
         if self.sigma is not None:
-            text += f"\u00a0±\u00a0{number(self.sigma, self._decimals())}"
+            text += f"\u00a0±\u00a0{number(self.sigma, decimals)}"
         return text
 
     @cached_property
@@ -178,10 +186,10 @@ class Value:
             return Markup("")
         # (the same value in two units or two roundings is one input)
         own = {f"{i.name} {i.how} {i.si!r}": i for i in self.inputs or ()}
-        given = Markup("; ".join(i.__html__() + escape(f" {i.name or i.how}" if i.name or i.how else "") for i in own.values()))
+        given = Markup("; ".join([i.__html__() + escape(f" {i.name or i.how}" if i.name or i.how else "") for i in own.values()])) if own else ""
         where = Markup(f'<a href="{escape(self.href)}">{WHERE[self.kind]}</a>') if self.href else ""
         label = {"derived": "Formula", "spec": "Source"}.get(self.kind, "How")
-        first = Markup(f'<b class="{self.kind}">{escape(self.text)}</b>, {escape(", ".join(filter(None, (self.name, KIND_WORDS[self.kind]))))}')
+        first = Markup(f'<b class="{self.kind}">{escape(self.text)}</b>, {escape(f"{self.name}, " if self.name else "")}{KIND_WORDS[self.kind]}')
         return notes.facts(first, ((label, self.how), ("From", given), *self.facts, ("See", where)))
 
     def __html__(self) -> str:
@@ -190,6 +198,16 @@ class Value:
 
     def __str__(self) -> str:
         return self.__html__()
+
+
+@lru_cache(maxsize=256)  # a page says when each run and ink was, dozens of times
+def hour(at: datetime.datetime) -> str:
+    """A moment as the pages print it, UTC.
+
+    >>> hour(datetime.datetime(2026, 11, 30, 5, 10, tzinfo=datetime.timezone(datetime.timedelta(hours=1))))
+    '30 November 2026, 04:10 UTC'
+    """
+    return f"{at.astimezone(datetime.UTC):%-d %B %Y, %H:%M UTC}"
 
 
 def percent(fraction: float, kind: str = "derived", decimals: int | None = None, **rest: Any) -> Value:

@@ -44,6 +44,7 @@ LAYERS = [
     {"places", "built", "web"},
     {"values", "rows", "figure_rows", "mathml", "fonts", "chart_layout", "chart_svg", "chart_kit", "chart_words", "chart_draw", "chart_depth", "chart_rows",
      "chart_log", "chart_spread", "chart_growth", "charts", "chart_cache", "pictures", "tables"},
+    {"reckoned"},
     {"flat", "table_texts"},
     {"export"},
     {"subjects", "inked", "side_by_side", "rules"},

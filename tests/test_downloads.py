@@ -16,6 +16,7 @@ import pytest
 
 from macros import downloads, export, labdata, table_texts
 from macros.compare import rate
+from macros.reckoned import Reckoned
 from macros.side_by_side import Maker
 from tests.conftest import ROOT
 
@@ -83,11 +84,11 @@ def test_what_a_page_that_failed_left_is_no_other_s(monkeypatch: pytest.MonkeyPa
 
 def test_a_machine_s_lines_hold_its_own_results():
     lab = labdata.load()
-    [tg] = [x for x in Maker().lines(lab, "apple-m4-24gb") if x.test == "tg128" and "Q4_K_M" in x.model and x.run == "day1-baseline"]
+    [tg] = [x for x in Maker().lines(Reckoned(lab, "apple-m4-24gb")) if x.test == "tg128" and "Q4_K_M" in x.model and x.run == "day1-baseline"]
     assert (tg.measured.mean, tg.measured.sigma, tg.measured.n) == (20.8, 0.05, 5)  # the lab's notes of Day 1
     for machine in lab.machines:
         results = {(run.id, r.test, r.backend, rate(r)) for run in lab.runs_of(machine) for r in run.results if r.depth == 0}
-        assert {(x.run, x.test, x.backend, x.measured) for x in Maker().lines(lab, machine)} <= results
+        assert {(x.run, x.test, x.backend, x.measured) for x in Maker().lines(Reckoned(lab, machine))} <= results
 
 
 def test_a_disk_that_takes_half_of_a_piece_stops_the_build(tmp_path: Path):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from macros import compare, history, labdata, narrative, pages, paging, snapshot
+from macros import history, labdata, narrative, pages, paging, snapshot
 from macros.costs import Cost
+from macros.reckoned import Reckoned
 from tests import biglab, perf
 
 MACHINES, RUNS = 3, 4
@@ -138,14 +139,13 @@ def test_old_ink_is_a_line_and_the_list_of_machines_has_pages(lab_folder: Path, 
     monkeypatch.setattr(labdata, "ROOT", lab_folder)
     book = narrative.Book(lab)
     book.turn_to("machines/generated-00000/")
-    newest = [r.id for r in lab.runs_of("generated-00000")]
-    older = [([run], compare.scores(lab, run.ink.id, [run])) for run in lab.runs_of("generated-00000")[:2]]
-    table = pages._earlier(book, older, [scores for _, scores in older])
-    assert all(f'href="#run-{name}"' in table for name in newest[:2])
+    runs = lab.runs_of("generated-00000")
+    table = pages._earlier(book, Reckoned(lab, "generated-00000"), [run.ink.id for run in reversed(runs[:2])])
+    assert re.findall(r'href="#run-([^"]+)"', table) == [run.id for run in reversed(runs[:2])]
     listed = list(csv.DictReader(io.StringIO(book.files["data/machines-generated-00000-predictions.csv"])))
     assert 'href="../../data/machines-generated-00000-predictions.csv"' in table
-    assert [(row["ink"], row["prediction"]) for row in listed] == [(run.ink.id, p.id) for (run,), _ in older for p in lab.inks[run.ink.id].predictions]
-    assert {row["run"] for row in listed if row["measured"]} == set(newest[:2])
+    assert [(row["ink"], row["prediction"]) for row in listed] == [(run.ink.id, p.id) for run in reversed(runs) for p in lab.inks[run.ink.id].predictions]
+    assert {row["run"] for row in listed if row["measured"]} == {run.id for run in runs}
 
 
 def test_a_page_shows_the_newest_result_of_each_test_and_its_csv_has_all(lab_folder: Path, monkeypatch: pytest.MonkeyPatch):
