@@ -78,10 +78,12 @@ def place_labels(
     return places
 
 
-def _by(least: np.ndarray, step: int = 16) -> Iterator[np.ndarray]:
-    """Indices of what is to try, the most promising first, a few at a time."""
-    order = np.argsort(least, kind="stable")
-    return (order[i : i + step] for i in range(0, len(order), step))
+def _by(least: np.ndarray) -> Iterator[np.ndarray]:
+    """Indices of what is to try, the most promising first, a few at a time and ever more: one of the first is mostly taken."""
+    order, begun = np.argsort(least, kind="stable"), 0
+    while begun < len(order):
+        yield order[begun : (upto := 4 * begun or 4)]
+        begun = upto
 
 
 def _between(line: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +167,7 @@ def beside(
         x, y, at, most = (part[last - n : last].ravel() for part in (left, middle, fixed, least))
         away, best = np.tile(AWAY, n), (np.inf, 0)
         for some in _by(most):
-            if most[some[0]] > best[0]:
+            if (most[some[0]], some[0]) > best:
                 break
             hits = _under(solid, x[some] - 4, x[some] + w + 4, y[some], 9)
             cost = ASTRAY * (hits + at[some]) + away[some]
