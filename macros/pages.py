@@ -28,6 +28,8 @@ def machine_page(book: Book, name: str) -> str:
     on = {ink: [r for r in runs if r.ink and r.ink.id == ink] for ink in inks}
     scored = {ink: compare.scores(lab, ink, on[ink]) for ink in inks}
     found = rows.results(lab, runs)
+    every = [{"ink": ink, **row} for ink in inks for row in rows.ink(scored[ink])]
+    predictions = evidence.publish(book, "predictions", every) if every else ""
     book.sentences[name] = headlines.headline(book, machine, runs).html
     parts = [
         f'<p class="lead">{book.sentences[name]}</p>',
@@ -40,9 +42,9 @@ def machine_page(book: Book, name: str) -> str:
         *(["\n".join(["<ul>", *(f"<li>{inert(note)}</li>" for note in machine.notes), "</ul>"])] if machine.notes else []),
     ]
     for i, ink in enumerate(inks[:WHOLE]):
-        parts += _ink_section(book, ink, on[ink], scored[ink], i)
+        parts += _ink_section(book, ink, on[ink], scored[ink], i, predictions)
     if inks[WHOLE:]:
-        parts += [_heading("Earlier ink", "earlier"), _earlier(book, [(on[ink], scored[ink]) for ink in inks[WHOLE:]], list(scored.values()))]
+        parts += [_heading("Earlier ink", "earlier"), _earlier([(on[ink], scored[ink]) for ink in inks[WHOLE:]], predictions)]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
@@ -124,30 +126,30 @@ WHOLE = 2  # newest inks shown prediction by prediction, the newest with its cha
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
-def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], index: int) -> list[str]:
+def _ink_section(book: Book, ink: str, runs: list[Run], scores: list[Score], index: int, csv: str) -> list[str]:
+    """One ink, scored, which is the so-manieth newest; `csv` links to every ink's."""
     tail = "" if index == 0 else f"-{index + 1}"
     document = book.lab.inks[ink]
     parts = [
         _heading(f"Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'}", f"ink{tail}"),
         str(exhibits.seal(book, ink, runs, scores)),
-        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})"),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})", csv),
     ]
     if index == 0 and any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
-        parts.append(exhibits.ratio_figure(book, scores, "ratios", words))
+        parts.append(exhibits.ratio_figure(book, scores, "ratios", words, csv))
     if anchors.of_ink(book.lab, ink):
         words = "Predicted ratios as rates, from the ink alone and re-anchored on a measured rate. The anchor was chosen after measuring."
         parts.append(exhibits.anchor_table(book, ink, f"anchors{tail}", words))
     return parts
 
 
-def _earlier(book: Book, older: list[tuple[list[Run], list[Score]]], scored: list[list[Score]]) -> str:
-    """Older inks on one line each, the run and the score in words; every scored prediction of the machine as one CSV."""
+def _earlier(older: list[tuple[list[Run], list[Score]]], csv: str) -> str:
+    """Older inks on one line each, the run and the score in words; `csv` links to every scored prediction of the machine."""
     cells = []
     for runs, scores in older:
         links = (Markup('<a href="#run-{0}">{0}</a>').format(run.id) for run in reversed(runs))
         cells.append({"run": Markup(", ").join(links), "score": tally_words(scores)})
-    csv = evidence.publish(book, "predictions", [{"ink": s.ink, **row} for scores in scored for s, row in zip(scores, rows.ink(scores), strict=True)])
     link = f'<p class="note">Every prediction of every ink, scored: <a class="csv" href="{escape(csv)}" download>CSV</a></p>'
     return f"{tables.html_table([Column('run', 'Run'), Column('score', 'Score')], cells)}\n{link}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from macros import compare, history, labdata, narrative, pages, paging, snapshot
+from macros import history, labdata, narrative, pages, paging, snapshot
 from macros.costs import Cost
 from tests import biglab, perf
 
@@ -138,14 +138,18 @@ def test_old_ink_is_a_line_and_the_list_of_machines_has_pages(lab_folder: Path, 
     monkeypatch.setattr(labdata, "ROOT", lab_folder)
     book = narrative.Book(lab)
     book.turn_to("machines/generated-00000/")
-    newest = [r.id for r in lab.runs_of("generated-00000")]
-    older = [([run], compare.scores(lab, run.ink.id, [run])) for run in lab.runs_of("generated-00000")[:2]]
-    table = pages._earlier(book, older, [scores for _, scores in older])
-    assert all(f'href="#run-{name}"' in table for name in newest[:2])
+    page, runs = pages.machine_page(book, "generated-00000"), lab.runs_of("generated-00000")
+    inks = list(dict.fromkeys(run.ink.id for run in reversed(runs)))
+    assert len(inks) > pages.WHOLE
+    lines = page.partition('<h2 id="earlier">')[2].partition("<h2")[0]
+    assert all(f'href="#run-{run.id}"' in lines for run in runs if run.ink.id in inks[pages.WHOLE :])
+    # One CSV for all of them: the charted ink, both tables and the line on the earlier ones link to it.
+    names = [name for name in book.files if name.endswith(".csv")]
+    assert not [name for name in names if "scores" in name or "ratios" in name]
+    assert page.count('href="../../data/machines-generated-00000-predictions.csv"') == 4
     listed = list(csv.DictReader(io.StringIO(book.files["data/machines-generated-00000-predictions.csv"])))
-    assert 'href="../../data/machines-generated-00000-predictions.csv"' in table
-    assert [(row["ink"], row["prediction"]) for row in listed] == [(run.ink.id, p.id) for (run,), _ in older for p in lab.inks[run.ink.id].predictions]
-    assert {row["run"] for row in listed if row["measured"]} == set(newest[:2])
+    assert [(row["ink"], row["prediction"]) for row in listed] == [(ink, p.id) for ink in inks for p in lab.inks[ink].predictions]
+    assert {row["run"] for row in listed if row["measured"]} == {run.id for run in runs}
 
 
 def test_a_page_shows_the_newest_result_of_each_test_and_its_csv_has_all(lab_folder: Path, monkeypatch: pytest.MonkeyPatch):
