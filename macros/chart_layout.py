@@ -44,6 +44,7 @@ def place_labels(
         marks: places that dots and error bars cover, see `boxed`
     """
     lines = {name: along(points) for name, points in pixels.items()}
+    dots, begins = np.vstack([*lines.values()]), np.cumsum([0, *map(len, lines.values())])[:-1]
     solid, places = np.vstack([np.empty((0, 2)), *marks]), {}
     widths = np.array([CHARACTER * font_px * len(text) for text in words.values()])
     # Every place to try, at once: for each label, left ends, and at each of them places above and below its line.
@@ -54,22 +55,21 @@ def place_labels(
     for line in lines.values():
         low, high = _between(line, lefts.ravel() - 5, rights.ravel() + 5)
         free &= (low.reshape(lefts.shape)[..., None] >= middles + LINE_HEIGHT) | (high.reshape(lefts.shape)[..., None] <= middles - LINE_HEIGHT)
+    asides = 0.05 * (plot - widths[:, None] - lefts)  # the end of the line is the best place
+    least = asides[..., None] + abs(OFFSETS) / np.array([_slant(pixels[name]) for name in words])[:, None, None]
     for i, name in enumerate(words):
-        w, (row, column) = widths[i], free[i].nonzero()
-        left, middle = lefts[i][row], middles[i][row, column]
-        aside = 0.05 * (plot - w - left)  # the end of the line is the best place
-        least = aside + abs(OFFSETS[column]) / _slant(pixels[name])
+        w, own, untried = widths[i], list(lines).index(name), np.where(free[i], least[i], np.inf).ravel()
         best: tuple[float, float, float] | None = None
-        for some in _by(least):
-            if best and least[some[0]] > best[0]:
+        for some in _by(untried):
+            if untried[some[0]] == np.inf or best and untried[some[0]] > best[0]:
                 break
-            at, m = left[some], middle[some]
-            mine = _nearest(lines[name], at + w / 2, m)
-            clear = _under(solid, at - 3, at + w + 3, m, 8) == 0
-            for other, dots in lines.items():  # lines that touch share a label's place
-                if other != name:
-                    clear &= _nearest(dots, at + w / 2, m) >= mine - 6
-            cost = mine + aside[some]
+            row, column = np.divmod(some, len(OFFSETS))
+            at, m = lefts[i][row], middles[i][row, column]
+            near = _nearest(dots, begins, at + w / 2, m)
+            mine = near[:, own]
+            # Lines that touch share a label's place.
+            clear = (untried[some] < np.inf) & (_under(solid, at - 3, at + w + 3, m, 8) == 0) & (near >= mine[:, None] - 6).all(axis=1)
+            cost = mine + asides[i][row]
             best = min([*([best] if best else []), *zip(cost[clear].tolist(), at[clear].tolist(), m[clear].tolist(), strict=True)], default=None)
         if best:
             places[name] = (round(best[1], 1), round(best[2], 1))
@@ -106,10 +106,10 @@ def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | flo
     return ((places[:, 0] > left) & (places[:, 0] < right) & (abs(places[:, 1] - middle) < reach)).sum(axis=-1)
 
 
-def _nearest(points: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Distance from each place (x, y) to the nearest of some points [px]."""
+def _nearest(points: np.ndarray, begins: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Distance from each place (x, y) to the nearest point of each line [px]: a row a place, a column a line, of which the points begin there."""
     across, up = points[:, 0] - x[:, None], points[:, 1] - y[:, None]
-    return np.sqrt((across * across + up * up).min(axis=1))  # of many places, a tenth of what hypot takes
+    return np.sqrt(np.minimum.reduceat(across * across + up * up, begins, axis=1))  # of many places, a tenth of what hypot takes
 
 
 def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.ndarray:
@@ -150,8 +150,7 @@ def beside(
     """
     if not places:
         return []
-    solid, found = np.vstack([np.empty((0, 2)), *blocked]), []
-    counts = [len(place) for place in places]
+    found, counts = [], [len(place) for place in places]
     spots, alone = np.vstack(places), np.repeat([n == 1 for n in counts], counts)
     widths = [CHARACTER * font_px * len(text) for text in texts]
     w, dots = np.repeat(widths, counts)[:, None], spots[alone]
@@ -161,20 +160,21 @@ def beside(
     others = (dots != spots[:, None]).any(axis=2) & alone[:, None]
     own = _gap(left, middle, w, spots[:, None]) + 4
     astray = ((_gap(left[..., None], middle[..., None], w[..., None], dots) < own[..., None]) & others[:, None]).any(axis=2)
-    fixed = outside + 0.5 * astray
-    least = ASTRAY * fixed + AWAY
+    least = ASTRAY * (outside + 0.5 * astray) + AWAY
+    solid = np.vstack([*blocked, np.empty((len(texts) * len(UP), 2))])
+    known = len(solid) - len(texts) * len(UP)  # and each label that has its place
     for last, n, w in zip(np.cumsum(counts).tolist(), counts, widths, strict=True):
-        x, y, at, most = (part[last - n : last].ravel() for part in (left, middle, fixed, least))
-        away, best = np.tile(AWAY, n), (np.inf, 0)
-        for some in _by(most):
-            if (most[some[0]], some[0]) > best:
+        x, y, at = (part[last - n : last].ravel() for part in (left, middle, least))
+        best = np.inf, 0
+        for some in _by(at):
+            if (at[some[0]], some[0]) > best:
                 break
-            hits = _under(solid, x[some] - 4, x[some] + w + 4, y[some], 9)
-            cost = ASTRAY * (hits + at[some]) + away[some]
+            cost = ASTRAY * _under(solid[:known], x[some] - 4, x[some] + w + 4, y[some], 9) + at[some]
             best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
         place = float(x[best[1]]), float(y[best[1]])
         found.append((round(place[0], 1), round(place[1], 1)))
-        solid = np.vstack([solid, np.column_stack([place[0] + w * ACROSS, place[1] + UP])])
+        solid[known : known + len(UP)] = np.column_stack([place[0] + w * ACROSS, place[1] + UP])
+        known += len(UP)
     return found
 
 
