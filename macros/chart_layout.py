@@ -11,6 +11,7 @@ CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so noth
 LINE_HEIGHT = 11  # from a label's middle to the nearest line [px]
 ASTRAY = 1000.0  # what a label on something, or nearer to another line than to its own, costs
 OFFSETS = np.array([12, -12, 14, -14, 16, -16, 18, -18, 20, -20, 24, -24, 28, -28, 40, -40, 60, -60, 90, -90])  # of a label from its line [px]
+ASIDE = np.arange(24) / 23  # where a label begins to try, from the end of its line to the beginning [1]
 LOG_TICKS = [m * 10.0**e for e in (-2, -1, 0, 1) for m in (1, 1.5, 2, 3, 5, 7)]
 
 
@@ -43,22 +44,20 @@ def place_labels(
     Args:
         marks: places that dots and error bars cover, see `boxed`
     """
-    lines = {name: along(points) for name, points in pixels.items()}
-    dots, begins = np.vstack([*lines.values()]), np.cumsum([0, *map(len, lines.values())])[:-1]
+    dots, begins = along(*pixels.values())
     solid, places = np.vstack([np.empty((0, 2)), *marks]), {}
     widths = np.array([CHARACTER * font_px * len(text) for text in words.values()])
     # Every place to try, at once: for each label, left ends, and at each of them places above and below its line.
-    lefts = np.linspace((plot - widths).clip(0), 4, 24, axis=1)
+    last = (plot - widths).clip(0)[:, None]
+    lefts = last + (4 - last) * ASIDE
     rights, centres = lefts + widths[:, None], lefts + widths[:, None] / 2
     middles = np.array([np.interp(at, *pixels[name].T) for name, at in zip(words, centres, strict=True)])[..., None] + OFFSETS
-    free = (-20 <= middles) & (middles <= height - 10)
-    for line in lines.values():
-        low, high = _between(line, lefts.ravel() - 5, rights.ravel() + 5)
-        free &= (low.reshape(lefts.shape)[..., None] >= middles + LINE_HEIGHT) | (high.reshape(lefts.shape)[..., None] <= middles - LINE_HEIGHT)
+    low, high = (y.reshape(-1, *lefts.shape, 1) for y in _between(dots, begins, lefts.ravel() - 5, rights.ravel() + 5))
+    free = (-20 <= middles) & (middles <= height - 10) & ((low >= middles + LINE_HEIGHT) | (high <= middles - LINE_HEIGHT)).all(axis=0)
     asides = 0.05 * (plot - widths[:, None] - lefts)  # the end of the line is the best place
     least = asides[..., None] + abs(OFFSETS) / np.array([_slant(pixels[name]) for name in words])[:, None, None]
     for i, name in enumerate(words):
-        w, own, untried = widths[i], list(lines).index(name), np.where(free[i], least[i], np.inf).ravel()
+        w, own, untried = widths[i], list(pixels).index(name), np.where(free[i], least[i], np.inf).ravel()
         best: tuple[float, float, float] | None = None
         for some in _by(untried):
             if untried[some[0]] == np.inf or best and untried[some[0]] > best[0]:
@@ -86,18 +85,20 @@ def _by(least: np.ndarray) -> Iterator[np.ndarray]:
         begun = upto
 
 
-def _between(line: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest y of a line, sorted by x, between lefts and rights; inf and -inf where it is not there."""
-    first, last = np.searchsorted(line[:, 0], left, "right"), np.searchsorted(line[:, 0], right)
-    there, ends = first < last, np.column_stack([first, last]).ravel()
-    low, high = (f.reduceat(np.append(line[:, 1], 0.0), ends)[::2] for f in (np.minimum, np.maximum))
+def _between(dots: np.ndarray, begins: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest y of lines, each sorted by x, between lefts and rights, a row a line; inf and -inf where it is not there."""
+    apart = 1e6 * np.arange(len(begins))[:, None]  # [px] one line right of the other, all are sorted
+    x = dots[:, 0] + np.repeat(apart, np.diff(begins, append=len(dots)))
+    first, last = np.searchsorted(x, left + apart, "right"), np.searchsorted(x, right + apart)
+    there, ends = first < last, np.stack([first, last], axis=-1).ravel()
+    low, high = (f.reduceat(np.append(dots[:, 1], 0.0), ends)[::2].reshape(there.shape) for f in (np.minimum, np.maximum))
     return np.where(there, low, np.inf), np.where(there, high, -np.inf)
 
 
 def _slant(points: np.ndarray) -> float:
     """The greatest length of a line's part over its length in x [1]: a place so far above a line is at least its share of that away."""
-    across, up = np.diff(points, axis=0).T
-    return math.hypot(1, max((abs(up[across > 0]) / across[across > 0]).tolist(), default=0.0))
+    known = points.tolist()
+    return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(known, known[1:], strict=False) if b[0] > a[0]), default=0.0))
 
 
 def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | float, middle: np.ndarray | float, reach: float) -> np.ndarray:
@@ -213,14 +214,16 @@ def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float
     return [{"at": x, "from": min(max(low * x, first), last), "to": min(max(high * x, first), last)} for x in corners]
 
 
-def along(points: np.ndarray) -> np.ndarray:
-    """The line as dots 3 px apart, in its order."""
-    if len(points) < 2:
-        return points
-    steps = np.diff(points, axis=0)
+def along(*lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lines as dots 3 px apart, one after another, each in its order; and the index of the first dot of each."""
+    lines = tuple(line if len(line) > 1 else np.repeat(line, 2, axis=0) for line in lines)
+    points, upto = np.vstack(lines), np.cumsum([len(line) for line in lines])
+    steps = points[1:] - points[:-1]
     count = (np.hypot(steps[:, 0], steps[:, 1]) / 3).astype(int).clip(2)
-    share = (np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)) / np.repeat(count - 1, count)
-    return np.repeat(points[:-1], count, axis=0) + share[:, None] * np.repeat(steps, count, axis=0)
+    count[upto[:-1] - 1] = 0  # from one line to the next there is none
+    begins, part = np.cumsum(count) - count, np.repeat(np.arange(len(count)), count)
+    share = (np.arange(len(part)) - begins[part]) / (count - 1)[part]
+    return points[part] + share[:, None] * steps[part], begins[[0, *upto[:-1]]]
 
 
 def depth_series(rows: list[dict]) -> dict[str, list[dict]]:

@@ -108,8 +108,8 @@ def inked(rows: list[dict], width: int) -> dict:
         return np.column_stack([chart_layout.on_log([r[field] for r in rows], ends, plot), height - chart_layout.on_log([r["measured"] for r in rows], ends, height)])
 
     places = pixels("at", values)
-    blocked = [chart_layout.along(np.array([[0, height], [plot, 0]])), chart_layout.boxed(places, 0, 5)]
-    blocked += [chart_layout.along(np.array(pair)) for pair in zip(pixels("predicted_low", spans), pixels("predicted_high", spans), strict=True)]
+    lines = np.array([[0, height], [plot, 0]]), *np.stack([pixels("predicted_low", spans), pixels("predicted_high", spans)], axis=1)
+    blocked = [chart_layout.along(*lines)[0], chart_layout.boxed(places, 0, 5)]
     names, listed = _named([v["label"] for v in values], width)
     layers += _labelled([(at[None], text, "text") for at, text in zip(places, names, strict=True)], blocked, plot, height)
     key = [("measured", "● measured ± σ"), ("predicted", "— inked = measured"), ("predicted", f"■ ± {100 * tolerance:.0f}\u202f%"), *listed]
@@ -163,8 +163,8 @@ def roofline(rows: list[dict], width: int) -> dict:
     ]
     places = pixels(known("measured"))
     blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (pixels(known("predicted")), 6)) if len(dots)]
-    blocked += [chart_layout.along(pixels(part)) for part in (slope, flat) if part]
-    blocked += [chart_layout.along(np.array(pair)) for pair in zip(pixels(known("predicted_low")), pixels(known("predicted_high")), strict=True)]
+    roofs, spans = [pixels(part) for part in (slope, flat) if part], np.stack([pixels(known("predicted_low")), pixels(known("predicted_high"))], axis=1)
+    blocked.append(chart_layout.along(*roofs, *spans)[0])
     labels = [(at[None], text, "text") for at, text in zip(places, names, strict=True)]
     for part, text in ((slope, f"memory roof {bandwidth:,.4g} GB/s"), (flat, f"compute roof {peak or 0:,.4g} {unit}")):
         if part:
