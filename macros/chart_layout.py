@@ -162,8 +162,8 @@ def beside(
     own = _gap(left, middle, w, spots[:, None]) + 4
     astray = ((_gap(left[..., None], middle[..., None], w[..., None], dots) < own[..., None]) & others[:, None]).any(axis=2)
     least = ASTRAY * (outside + 0.5 * astray) + AWAY
-    solid = np.vstack([*blocked, np.empty((len(texts) * len(UP), 2))])
-    known = len(solid) - len(texts) * len(UP)  # and each label that has its place
+    solid = np.vstack([*blocked, np.empty((len(texts) * len(LABEL), 2))])
+    known = len(solid) - len(texts) * len(LABEL)  # and each label that has its place
     for last, n, w in zip(np.cumsum(counts).tolist(), counts, widths, strict=True):
         x, y, at = (part[last - n : last].ravel() for part in (left, middle, least))
         best = np.inf, 0
@@ -174,13 +174,13 @@ def beside(
             best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
         place = float(x[best[1]]), float(y[best[1]])
         found.append((round(place[0], 1), round(place[1], 1)))
-        solid[known : known + len(UP)] = np.column_stack([place[0] + w * ACROSS, place[1] + UP])
-        known += len(UP)
+        solid[known : known + len(LABEL)] = LABEL * (w, 1) + place
+        known += len(LABEL)
     return found
 
 
 # What a label covers, in its lengths across and px from its middle.
-ACROSS, UP = np.repeat(np.linspace(0, 1, 30), 2), np.tile([-4.0, 4.0], 30)
+LABEL = np.column_stack([np.repeat(np.linspace(0, 1, 30), 2), np.tile([-4.0, 4.0], 30)])
 # Where a label may stand beside a place: right, left, below and above, ever farther away.
 AWAY = np.repeat([0.0, 6.0, 14.0, 26.0, 40.0], 8)
 SHARES = np.tile([0, 1, 0.5, 0.1, 0.9, 0.5, 0.1, 0.9], 5)  # of the label that lies left of the place
@@ -191,7 +191,8 @@ DOWN = (17 + AWAY) * np.tile([0, 0, 1, 1, 1, -1, -1, -1], 5)
 def _gap(left: np.ndarray, middle: np.ndarray, w: np.ndarray, dot: np.ndarray) -> np.ndarray:
     """From labels to dots [px]."""
     across = np.maximum(left - dot[..., 0], dot[..., 0] - left - w).clip(0)
-    return np.hypot(across, (abs(middle - dot[..., 1]) - 6).clip(0))
+    up = (abs(middle - dot[..., 1]) - 6).clip(0)
+    return np.sqrt(across * across + up * up)
 
 
 def log_ticks(low: float, high: float) -> list[float]:
