@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from macros import chart_layout
-from macros.chart_kit import DOT, FONT_PX, hollow, layer, linear, place, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, hollow, labels, layer, linear, place, spec, told
 from macros.chart_svg import COLOURS
 
 WORDS = {"predicted": "predicted", "measured": "measured ± σ"}
@@ -32,7 +32,7 @@ def depth(rows: list[dict], roof: str, width: int, height: int = 230) -> dict:
     x = place("x", scale=linear(0, x_max), axis=axis)
     shown = chart_layout.thinned(ticks, height)
     y = place("y", scale=linear(0, ticks[-1]), axis={"values": shown, "title": None, "domain": False})
-    layers, pixels, taken = [words([{"text": "tok/s", "x": 4 - padding["left"], "y": -18}], "muted")], {}, []
+    unit, layers, pixels, taken = -18, [], {}, []
     for name, points in series.items():
         colour = COLOURS[name]
         pixels[name] = np.array([(point["x"] / x_max * plot, (1 - point["y"] / ticks[-1]) * height) for point in points])
@@ -53,13 +53,12 @@ def depth(rows: list[dict], roof: str, width: int, height: int = 230) -> dict:
             ]
             taken.append(chart_layout.boxed(pixels[name], np.array([point["s"] for point in points]) / ticks[-1] * height, 5))
     shown = {n: w for n, w in {**WORDS, "roof": roof}.items() if n in series}
-    labels = chart_layout.place_labels(shown, pixels, plot, height, FONT_PX, taken)
-    if len(labels) < len(shown):  # no room beside every line: a key above the plot, as wide as it may be
+    found = chart_layout.place_labels(shown, pixels, plot, height, FONT_PX, taken)
+    if len(found) < len(shown):  # no room beside every line: a key above the plot, as wide as it may be
         shown = {n: f"{MARKS[n]} {w}" for n, w in shown.items()}
         lines = chart_layout.flowed({"unit": "tok/s", **shown}, width - 8, FONT_PX)
-        labels = {n: (x + 4 - padding["left"], -18 * (len(lines) - i)) for i, line in enumerate(lines) for n, x in line.items()}
-        layers[0] = words([{"text": "tok/s", "x": 4 - padding["left"], "y": labels.pop("unit")[1]}], "muted")
+        found = {n: (x + 4 - padding["left"], -18 * (len(lines) - i)) for i, line in enumerate(lines) for n, x in line.items()}
+        _, unit = found.pop("unit")
         padding["top"] = 12 + 18 * len(lines)
-    for name, at in labels.items():
-        layers.append(words([{"text": shown[name], "x": at[0], "y": at[1]}], "muted" if name == "roof" else name))
-    return spec(layers, plot, height, padding)
+    said = [("muted", "tok/s", 4 - padding["left"], unit), *(("muted" if name == "roof" else name, shown[name], *at) for name, at in found.items())]
+    return spec([*layers, *labels(said)], plot, height, padding)

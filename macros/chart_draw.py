@@ -83,8 +83,9 @@ def drawing(spec: dict, attributes: str, paint: Paint) -> str:
 
 
 def _only(where: str, given: Iterable[str], known: str) -> None:
-    if other := set(given) - _words_of(known):
-        raise ValueError(f"chart: {where}: not drawn; got {', '.join(sorted(other))}; known: {known}")
+    words = _words_of(known)
+    if not words.issuperset(given):
+        raise ValueError(f"chart: {where}: not drawn; got {', '.join(sorted(set(given) - words))}; known: {known}")
 
 
 @cache
@@ -99,10 +100,12 @@ def _same(where: str, given: object, known: object) -> None:
 
 def _n(number: float) -> str:
     """A length in as few characters as keep it within 0.05 px."""
-    if not -math.inf < number < math.inf:
+    text = f"{number:.1f}"
+    if text[-2:] == ".0":
+        return "0" if text == "-0.0" else text[:-2]
+    if text[-2] != ".":
         raise ValueError(f"chart: a mark without a place: not drawn; got {number}")
-    text = f"{number:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
+    return text
 
 
 def _colour(paint: Paint, value: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from macros.chart_kit import DOT, layer, log, place, spec, told, words
+from macros.chart_kit import DOT, labels, layer, log, place, spec, told
 from macros.chart_svg import COLOURS
 
 APART = 17  # a name under the one above it [px]
@@ -20,7 +20,7 @@ def growth(rows: list[dict], width: int) -> dict:
     plot, height = width - padding["left"] - padding["right"], 260
     x = place("machines", scale=log(sizes[0], sizes[-1]), axis={"values": sizes, "title": "machines in the lab, ten runs each", "grid": False, "format": ",d"})
     y = place("wall_s", scale=log(*ends), axis={"values": [d for d in decades if ends[0] <= d <= ends[1]], "title": None, "domain": False, "format": ",~g"})
-    layers, taken = [words([{"text": "s", "x": 4 - padding["left"], "y": -18}], "muted")], []
+    layers, taken, said = [], [], [("muted", "s", 4 - padding["left"], -18)]
     lines = {what: sorted((r for r in rows if r["what"] == what), key=lambda r: r["machines"]) for what in sorted({r["what"] for r in rows})}
     shown = told(what="command", machines="machines|,d", wall_s="time [s]|,.2f")
     for what, values in sorted(lines.items(), key=lambda line: -line[1][-1]["wall_s"]):
@@ -30,5 +30,5 @@ def growth(rows: list[dict], width: int) -> dict:
         ]
         at = (1 - np.log(values[-1]["wall_s"] / ends[0]) / np.log(ends[1] / ends[0])) * height
         taken.append(float(max([at, *(t + APART for t in taken)])))
-        layers.append(words([{"text": what, "x": plot + 10, "y": taken[-1]}], "measured"))
-    return spec(layers, plot, height, padding)
+        said.append(("measured", what, plot + 10, taken[-1]))
+    return spec([*layers, *labels(said)], plot, height, padding)

@@ -96,9 +96,17 @@ def having(rows: list[dict], field: str) -> list[dict]:
 
 
 def words(values: list[dict], colour: str, align: str = "left", **style: Any) -> dict:
-    """Words at places given in px: text, x, y."""
+    """Words at places given in px, a row each: text, x, y."""
     mark = {"color": COLOURS[colour], "align": align, "baseline": "middle", "fontSize": FONT_PX, "clip": False, **style}
-    return layer("text", values, mark, text={"field": "text", "type": "nominal"}, x={"value": values[0]["x"]}, y=place("y", scale=None, axis=None))
+    return layer("text", values, mark, text={"field": "text", "type": "nominal"}, x=place("x", scale=None, axis=None), y=place("y", scale=None, axis=None))
+
+
+def labels(said: list[tuple[str, str, float, float]]) -> list[dict]:
+    """Words in colours, a layer a colour: each its colour, text, left end and middle [px]."""
+    colours: dict[str, list[dict]] = {}
+    for colour, text, x, y in said:
+        colours.setdefault(colour, []).append({"text": text, "x": x, "y": y})
+    return [words(values, colour) for colour, values in colours.items()]
 
 
 def hollow(values: list[dict], **channels: Any) -> dict:

@@ -11,6 +11,7 @@ CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so noth
 LINE_HEIGHT = 11  # from a label's middle to the nearest line [px]
 ASTRAY = 1000.0  # what a label on something, or nearer to another line than to its own, costs
 OFFSETS = np.array([12, -12, 14, -14, 16, -16, 18, -18, 20, -20, 24, -24, 28, -28, 40, -40, 60, -60, 90, -90])  # of a label from its line [px]
+ASIDE = np.arange(24) / 23  # where a label begins to try, from the end of its line to the beginning [1]
 LOG_TICKS = [m * 10.0**e for e in (-2, -1, 0, 1) for m in (1, 1.5, 2, 3, 5, 7)]
 
 
@@ -43,33 +44,31 @@ def place_labels(
     Args:
         marks: places that dots and error bars cover, see `boxed`
     """
-    lines = {name: along(points) for name, points in pixels.items()}
+    dots, begins = along(*pixels.values())
     solid, places = np.vstack([np.empty((0, 2)), *marks]), {}
     widths = np.array([CHARACTER * font_px * len(text) for text in words.values()])
     # Every place to try, at once: for each label, left ends, and at each of them places above and below its line.
-    lefts = np.linspace((plot - widths).clip(0), 4, 24, axis=1)
+    last = (plot - widths).clip(0)[:, None]
+    lefts = last + (4 - last) * ASIDE
     rights, centres = lefts + widths[:, None], lefts + widths[:, None] / 2
     middles = np.array([np.interp(at, *pixels[name].T) for name, at in zip(words, centres, strict=True)])[..., None] + OFFSETS
-    free = (-20 <= middles) & (middles <= height - 10)
-    for line in lines.values():
-        low, high = _between(line, lefts.ravel() - 5, rights.ravel() + 5)
-        free &= (low.reshape(lefts.shape)[..., None] >= middles + LINE_HEIGHT) | (high.reshape(lefts.shape)[..., None] <= middles - LINE_HEIGHT)
+    low, high = (y.reshape(-1, *lefts.shape, 1) for y in _between(dots, begins, lefts.ravel() - 5, rights.ravel() + 5))
+    free = (-20 <= middles) & (middles <= height - 10) & ((low >= middles + LINE_HEIGHT) | (high <= middles - LINE_HEIGHT)).all(axis=0)
+    asides = 0.05 * (plot - widths[:, None] - lefts)  # the end of the line is the best place
+    least = asides[..., None] + abs(OFFSETS) / np.array([_slant(pixels[name]) for name in words])[:, None, None]
     for i, name in enumerate(words):
-        w, (row, column) = widths[i], free[i].nonzero()
-        left, middle = lefts[i][row], middles[i][row, column]
-        aside = 0.05 * (plot - w - left)  # the end of the line is the best place
-        least = aside + abs(OFFSETS[column]) / _slant(pixels[name])
+        w, own, untried = widths[i], list(pixels).index(name), np.where(free[i], least[i], np.inf).ravel()
         best: tuple[float, float, float] | None = None
-        for some in _by(least):
-            if best and least[some[0]] > best[0]:
+        for some in _by(untried):
+            if untried[some[0]] == np.inf or best and untried[some[0]] > best[0]:
                 break
-            at, m = left[some], middle[some]
-            mine = _nearest(lines[name], at + w / 2, m)
-            clear = _under(solid, at - 3, at + w + 3, m, 8) == 0
-            for other, dots in lines.items():  # lines that touch share a label's place
-                if other != name:
-                    clear &= _nearest(dots, at + w / 2, m) >= mine - 6
-            cost = mine + aside[some]
+            row, column = np.divmod(some, len(OFFSETS))
+            at, m = lefts[i][row], middles[i][row, column]
+            near = _nearest(dots, begins, at + w / 2, m)
+            mine = near[:, own]
+            # Lines that touch share a label's place.
+            clear = (untried[some] < np.inf) & (_under(solid, at - 3, at + w + 3, m, 8) == 0) & (near >= mine[:, None] - 6).all(axis=1)
+            cost = mine + asides[i][row]
             best = min([*([best] if best else []), *zip(cost[clear].tolist(), at[clear].tolist(), m[clear].tolist(), strict=True)], default=None)
         if best:
             places[name] = (round(best[1], 1), round(best[2], 1))
@@ -78,24 +77,28 @@ def place_labels(
     return places
 
 
-def _by(least: np.ndarray, step: int = 16) -> Iterator[np.ndarray]:
-    """Indices of what is to try, the most promising first, a few at a time."""
-    order = np.argsort(least, kind="stable")
-    return (order[i : i + step] for i in range(0, len(order), step))
+def _by(least: np.ndarray) -> Iterator[np.ndarray]:
+    """Indices of what is to try, the most promising first, a few at a time and ever more: one of the first is mostly taken."""
+    order, begun = np.argsort(least, kind="stable"), 0
+    while begun < len(order):
+        yield order[begun : (upto := 4 * begun or 4)]
+        begun = upto
 
 
-def _between(line: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest y of a line, sorted by x, between lefts and rights; inf and -inf where it is not there."""
-    first, last = np.searchsorted(line[:, 0], left, "right"), np.searchsorted(line[:, 0], right)
-    there, ends = first < last, np.column_stack([first, last]).ravel()
-    low, high = (f.reduceat(np.append(line[:, 1], 0.0), ends)[::2] for f in (np.minimum, np.maximum))
+def _between(dots: np.ndarray, begins: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest y of lines, each sorted by x, between lefts and rights, a row a line; inf and -inf where it is not there."""
+    apart = 1e6 * np.arange(len(begins))[:, None]  # [px] one line right of the other, all are sorted
+    x = dots[:, 0] + np.repeat(apart, np.diff(begins, append=len(dots)))
+    first, last = np.searchsorted(x, left + apart, "right"), np.searchsorted(x, right + apart)
+    there, ends = first < last, np.stack([first, last], axis=-1).ravel()
+    low, high = (f.reduceat(np.append(dots[:, 1], 0.0), ends)[::2].reshape(there.shape) for f in (np.minimum, np.maximum))
     return np.where(there, low, np.inf), np.where(there, high, -np.inf)
 
 
 def _slant(points: np.ndarray) -> float:
     """The greatest length of a line's part over its length in x [1]: a place so far above a line is at least its share of that away."""
-    across, up = np.diff(points, axis=0).T
-    return math.hypot(1, max((abs(up[across > 0]) / across[across > 0]).tolist(), default=0.0))
+    known = points.tolist()
+    return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(known, known[1:], strict=False) if b[0] > a[0]), default=0.0))
 
 
 def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | float, middle: np.ndarray | float, reach: float) -> np.ndarray:
@@ -104,10 +107,10 @@ def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | flo
     return ((places[:, 0] > left) & (places[:, 0] < right) & (abs(places[:, 1] - middle) < reach)).sum(axis=-1)
 
 
-def _nearest(points: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Distance from each place (x, y) to the nearest of some points [px]."""
+def _nearest(points: np.ndarray, begins: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Distance from each place (x, y) to the nearest point of each line [px]: a row a place, a column a line, of which the points begin there."""
     across, up = points[:, 0] - x[:, None], points[:, 1] - y[:, None]
-    return np.sqrt((across * across + up * up).min(axis=1))  # of many places, a tenth of what hypot takes
+    return np.sqrt(np.minimum.reduceat(across * across + up * up, begins, axis=1))  # of many places, a tenth of what hypot takes
 
 
 def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.ndarray:
@@ -148,8 +151,7 @@ def beside(
     """
     if not places:
         return []
-    solid, found = np.vstack([np.empty((0, 2)), *blocked]), []
-    counts = [len(place) for place in places]
+    found, counts = [], [len(place) for place in places]
     spots, alone = np.vstack(places), np.repeat([n == 1 for n in counts], counts)
     widths = [CHARACTER * font_px * len(text) for text in texts]
     w, dots = np.repeat(widths, counts)[:, None], spots[alone]
@@ -159,25 +161,26 @@ def beside(
     others = (dots != spots[:, None]).any(axis=2) & alone[:, None]
     own = _gap(left, middle, w, spots[:, None]) + 4
     astray = ((_gap(left[..., None], middle[..., None], w[..., None], dots) < own[..., None]) & others[:, None]).any(axis=2)
-    fixed = outside + 0.5 * astray
-    least = ASTRAY * fixed + AWAY
+    least = ASTRAY * (outside + 0.5 * astray) + AWAY
+    solid = np.vstack([*blocked, np.empty((len(texts) * len(LABEL), 2))])
+    known = len(solid) - len(texts) * len(LABEL)  # and each label that has its place
     for last, n, w in zip(np.cumsum(counts).tolist(), counts, widths, strict=True):
-        x, y, at, most = (part[last - n : last].ravel() for part in (left, middle, fixed, least))
-        away, best = np.tile(AWAY, n), (np.inf, 0)
-        for some in _by(most):
-            if most[some[0]] > best[0]:
+        x, y, at = (part[last - n : last].ravel() for part in (left, middle, least))
+        best = np.inf, 0
+        for some in _by(at):
+            if (at[some[0]], some[0]) > best:
                 break
-            hits = _under(solid, x[some] - 4, x[some] + w + 4, y[some], 9)
-            cost = ASTRAY * (hits + at[some]) + away[some]
+            cost = ASTRAY * _under(solid[:known], x[some] - 4, x[some] + w + 4, y[some], 9) + at[some]
             best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
         place = float(x[best[1]]), float(y[best[1]])
         found.append((round(place[0], 1), round(place[1], 1)))
-        solid = np.vstack([solid, np.column_stack([place[0] + w * ACROSS, place[1] + UP])])
+        solid[known : known + len(LABEL)] = LABEL * (w, 1) + place
+        known += len(LABEL)
     return found
 
 
 # What a label covers, in its lengths across and px from its middle.
-ACROSS, UP = np.repeat(np.linspace(0, 1, 30), 2), np.tile([-4.0, 4.0], 30)
+LABEL = np.column_stack([np.repeat(np.linspace(0, 1, 30), 2), np.tile([-4.0, 4.0], 30)])
 # Where a label may stand beside a place: right, left, below and above, ever farther away.
 AWAY = np.repeat([0.0, 6.0, 14.0, 26.0, 40.0], 8)
 SHARES = np.tile([0, 1, 0.5, 0.1, 0.9, 0.5, 0.1, 0.9], 5)  # of the label that lies left of the place
@@ -188,7 +191,8 @@ DOWN = (17 + AWAY) * np.tile([0, 0, 1, 1, 1, -1, -1, -1], 5)
 def _gap(left: np.ndarray, middle: np.ndarray, w: np.ndarray, dot: np.ndarray) -> np.ndarray:
     """From labels to dots [px]."""
     across = np.maximum(left - dot[..., 0], dot[..., 0] - left - w).clip(0)
-    return np.hypot(across, (abs(middle - dot[..., 1]) - 6).clip(0))
+    up = (abs(middle - dot[..., 1]) - 6).clip(0)
+    return np.sqrt(across * across + up * up)
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -211,14 +215,16 @@ def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float
     return [{"at": x, "from": min(max(low * x, first), last), "to": min(max(high * x, first), last)} for x in corners]
 
 
-def along(points: np.ndarray) -> np.ndarray:
-    """The line as dots 3 px apart, in its order."""
-    if len(points) < 2:
-        return points
-    steps = np.diff(points, axis=0)
+def along(*lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lines as dots 3 px apart, one after another, each in its order; and the index of the first dot of each."""
+    lines = tuple(line if len(line) > 1 else np.repeat(line, 2, axis=0) for line in lines)
+    points, upto = np.vstack(lines), np.cumsum([len(line) for line in lines])
+    steps = points[1:] - points[:-1]
     count = (np.hypot(steps[:, 0], steps[:, 1]) / 3).astype(int).clip(2)
-    share = (np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)) / np.repeat(count - 1, count)
-    return np.repeat(points[:-1], count, axis=0) + share[:, None] * np.repeat(steps, count, axis=0)
+    count[upto[:-1] - 1] = 0  # from one line to the next there is none
+    begins, part = np.cumsum(count) - count, np.repeat(np.arange(len(count)), count)
+    share = (np.arange(len(part)) - begins[part]) / (count - 1)[part]
+    return points[part] + share[:, None] * steps[part], begins[[0, *upto[:-1]]]
 
 
 def depth_series(rows: list[dict]) -> dict[str, list[dict]]:

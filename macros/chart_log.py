@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from macros import chart_layout
-from macros.chart_kit import DOT, FONT_PX, NARROW, having, hollow, layer, log, place, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, NARROW, having, hollow, labels, layer, log, place, spec, told
 from macros.chart_svg import COLOURS
 
+Said = tuple[str, str, float, float]  # see `labels`
 MOST_NAMES = 6  # labels beside dots; more would hide each other
 LEFT, RIGHT, BOTTOM = 64, 16, 46  # [px] around the plot
 INK, RUST = COLOURS["predicted"], COLOURS["measured"]
@@ -45,16 +46,13 @@ def _named(labels: list[str], width: int) -> tuple[list[str], list[tuple[str, st
     return [str(i) for i, _ in enumerate(labels, 1)], [("text", f"{i} {label}") for i, label in enumerate(labels, 1)]
 
 
-def _framed(layers: list, key: list[tuple[str, str]], unit: str, width: int, height: float) -> dict:
-    """Layers with the unit of y and the key over the plot, the key's words one after another."""
+def _framed(layers: list[dict], said: list[Said], key: list[tuple[str, str]], unit: str, width: int, height: float) -> dict:
+    """Layers with what is said in the plot, and the unit of y and the key over it, the key's words one after another."""
     lines = [{0: 0.0}, *chart_layout.flowed(dict(enumerate(text for _, text in key)), width - 8, FONT_PX)]
-    over = [("muted", unit), *key]
-    texts, first = [words([{"text": unit, "x": 4 - LEFT, "y": -18.0 * len(lines)}], "muted")], 1
-    for i, line in enumerate(lines[1:], 1):
-        texts += [words([{"text": over[first + n][1], "x": 4 - LEFT + x, "y": -18.0 * (len(lines) - i)}], over[first + n][0]) for n, x in enumerate(line.values())]
-        first += len(line)
+    places = [(4 - LEFT + x, -18.0 * (len(lines) - i)) for i, line in enumerate(lines) for x in line.values()]
+    over = [(*words, *at) for words, at in zip([("muted", unit), *key], places, strict=True)]
     padding = {"left": LEFT, "right": RIGHT, "top": 18 * len(lines) + 12, "bottom": BOTTOM}
-    return spec([*layers, *texts], width - LEFT - RIGHT, height, padding)
+    return spec([*layers, *labels([*said, *over])], width - LEFT - RIGHT, height, padding)
 
 
 def scatter(rows: list[dict], width: int) -> dict:
@@ -82,7 +80,7 @@ def scatter(rows: list[dict], width: int) -> dict:
         style = {"color": COLOURS["text"], "align": "left", "baseline": "middle", "fontSize": FONT_PX, **beside}
         layers.append(layer("text", [rows[i]], style, x=x, y=y, text={"field": "number", "type": "nominal"}))
     key = [("measured", "● in its interval"), ("measured", "○ outside"), ("predicted", "— predicted = measured"), ("predicted", "■ 80\u202f% interval, median")]
-    return _framed(layers, key, "measured [tok/s]", width, height)
+    return _framed(layers, [], key, "measured [tok/s]", width, height)
 
 
 def inked(rows: list[dict], width: int) -> dict:
@@ -108,12 +106,12 @@ def inked(rows: list[dict], width: int) -> dict:
         return np.column_stack([chart_layout.on_log([r[field] for r in rows], ends, plot), height - chart_layout.on_log([r["measured"] for r in rows], ends, height)])
 
     places = pixels("at", values)
-    blocked = [chart_layout.along(np.array([[0, height], [plot, 0]])), chart_layout.boxed(places, 0, 5)]
-    blocked += [chart_layout.along(np.array(pair)) for pair in zip(pixels("predicted_low", spans), pixels("predicted_high", spans), strict=True)]
+    lines = np.array([[0, height], [plot, 0]]), *np.stack([pixels("predicted_low", spans), pixels("predicted_high", spans)], axis=1)
+    blocked = [chart_layout.along(*lines)[0], chart_layout.boxed(places, 0, 5)]
     names, listed = _named([v["label"] for v in values], width)
-    layers += _labelled([(at[None], text, "text") for at, text in zip(places, names, strict=True)], blocked, plot, height)
+    said = _labelled([(at[None], text, "text") for at, text in zip(places, names, strict=True)], blocked, plot, height)
     key = [("measured", "● measured ± σ"), ("predicted", "— inked = measured"), ("predicted", f"■ ± {100 * tolerance:.0f}\u202f%"), *listed]
-    return _framed(layers, key, "measured [tok/s]", width, height)
+    return _framed(layers, said, key, "measured [tok/s]", width, height)
 
 
 def roofline(rows: list[dict], width: int) -> dict:
@@ -163,19 +161,19 @@ def roofline(rows: list[dict], width: int) -> dict:
     ]
     places = pixels(known("measured"))
     blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (pixels(known("predicted")), 6)) if len(dots)]
-    blocked += [chart_layout.along(pixels(part)) for part in (slope, flat) if part]
-    blocked += [chart_layout.along(np.array(pair)) for pair in zip(pixels(known("predicted_low")), pixels(known("predicted_high")), strict=True)]
-    labels = [(at[None], text, "text") for at, text in zip(places, names, strict=True)]
+    roofs, spans = [pixels(part) for part in (slope, flat) if part], np.stack([pixels(known("predicted_low")), pixels(known("predicted_high"))], axis=1)
+    blocked.append(chart_layout.along(*roofs, *spans)[0])
+    around = [(at[None], text, "text") for at, text in zip(places, names, strict=True)]
     for part, text in ((slope, f"memory roof {bandwidth:,.4g} GB/s"), (flat, f"compute roof {peak or 0:,.4g} {unit}")):
         if part:
             ends = pixels(part)
-            labels.append((ends[0] + ALONG * (ends[1] - ends[0]), text, "muted"))
-    layers += _labelled(labels, blocked, plot, height)
+            around.append((ends[0] + ALONG * (ends[1] - ends[0]), text, "muted"))
+    said = _labelled(around, blocked, plot, height)
     key = [("measured", "● measured ± σ"), *([("predicted", "○ inked")] if known("predicted") else []), *listed]
-    return _framed(layers, key, unit, width, height)
+    return _framed(layers, said, key, unit, width, height)
 
 
-def _labelled(labels: list[tuple[np.ndarray, str, str]], blocked: list[np.ndarray], plot: float, height: float) -> list[dict]:
-    """Labels (where it may stand, text, colour) beside their places, clear of what is drawn."""
-    found = chart_layout.beside([place for place, _, _ in labels], [text for _, text, _ in labels], blocked, plot, height, FONT_PX)
-    return [words([{"text": text, "x": x, "y": y}], colour) for (_, text, colour), (x, y) in zip(labels, found, strict=True)]
+def _labelled(around: list[tuple[np.ndarray, str, str]], blocked: list[np.ndarray], plot: float, height: float) -> list[Said]:
+    """Words (where they may stand, text, colour) beside their places, clear of what is drawn."""
+    found = chart_layout.beside([place for place, _, _ in around], [text for _, text, _ in around], blocked, plot, height, FONT_PX)
+    return [(colour, text, *at) for (_, text, colour), at in zip(around, found, strict=True)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 from macros import chart_layout
-from macros.chart_kit import DOT, FONT_PX, HOLLOW, NARROW, having, layer, linear, log, place, spec, told, words
+from macros.chart_kit import DOT, FONT_PX, HOLLOW, NARROW, having, labels, layer, linear, log, place, spec, told, words
 from macros.chart_svg import COLOURS
 
 STEP_PX = 48  # one row
@@ -56,12 +56,12 @@ def bars(rows: list[dict], width: int) -> dict:
 
 
 def stacked(
-    labels: list, said: list[str], values: list[dict], width: int, x: dict, marks: Callable[[Marks], list[dict]], key: list[tuple[str, str]]
+    names: list, said: list[str], values: list[dict], width: int, x: dict, marks: Callable[[Marks], list[dict]], key: list[tuple[str, str]]
 ) -> dict:
     """A horizontal chart.
 
     Args:
-        labels, said: what stands above a row, at its left and at its right
+        names, said: what stands above a row, at its left and at its right
         values: what the marks may encode, a row each
         x: scale and axis
         marks: layers, given what makes one
@@ -79,9 +79,9 @@ def stacked(
     def column(texts: Iterable, x: float) -> list[dict]:
         return [{"text": str(t), "x": x, "y": y - 21} for t, y in zip(texts, lines, strict=True)]
 
-    keys = [words([{"text": key[i][1], "x": x, "y": 8 + 18 * n}], key[i][0]) for n, line in enumerate(explained) for i, x in line.items()]
+    keys = labels([(*key[i], x, 8 + 18 * n) for n, line in enumerate(explained) for i, x in line.items()])
     texts = [
-        words(column(labels, 0), "text", limit=plot - 8 * max(map(len, said))),
+        words(column(names, 0), "text", limit=plot - 8 * max(map(len, said))),
         words(column(said, plot), "muted", align="right"),
     ]
     return spec([*marks(at), *keys, *texts], plot, height, padding)

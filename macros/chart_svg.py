@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 # One value in the spec, its CSS variable on the page: the light values of the design.
 COLOURS = {
     "predicted": "#1f3fa8",
@@ -14,8 +16,10 @@ COLOURS = {
 }
 
 
+_VARIABLES = {f'"{value}"': f'"var(--{name})"' for name, value in COLOURS.items()}
+_QUOTED = re.compile("|".join(_VARIABLES))
+
+
 def in_variables(text: str) -> str:
     """Quoted colours, of SVG or JSON, as the CSS variables of the page."""
-    for name, value in COLOURS.items():
-        text = text.replace(f'"{value}"', f'"var(--{name})"')
-    return text
+    return _QUOTED.sub(lambda found: _VARIABLES[found[0]], text)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 
 from macros import chart_cache, fonts
@@ -17,6 +17,7 @@ DEFAULT_DIGITS = 6  # d3's for g, where a format names none
 UNKNOWN = 1.0  # the advance of a character Inter lacks, in font sizes: as wide as an ideograph
 
 
+@lru_cache(1000)  # axes of many charts have the same
 def number(value: float, style: str) -> str:
     """A number as d3-format writes it in the charts' locale.
 
@@ -67,6 +68,7 @@ def _advances() -> dict[str, float]:
     return json.loads(chart_cache.kept(["advances", version("fontpkg-inter")], ".json", read, chart_cache.ENVIRONMENT))
 
 
+@lru_cache(1000)
 def width(text: str, font_px: float) -> float:
     """How long a line is in Inter, without kerning [px]."""
     known = _advances()

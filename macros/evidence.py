@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
+
 from macros import chart_svg, charts, guard, tables
 from macros.narrative import Book
 from macros.tables import Column
@@ -17,8 +19,14 @@ def publish(book: Book, id: str, found: list[dict]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(found[0] if found else ())
-    writer.writerows([guard.not_a_formula(cell) if isinstance(cell, str) else None if cell != cell else cell for cell in row.values()] for row in found)
+    writer.writerows(zip(*map(_told, zip(*(row.values() for row in found), strict=True)), strict=True))
     return _keep(book, f"{id}.csv", text.getvalue())
+
+
+def _told(column: tuple) -> Iterable:
+    """A column's cells as a CSV has them; most stay as they are, and many have the same words."""
+    other = {cell: None if cell != cell else guard.not_a_formula(cell) for cell in set(column) if cell != cell or isinstance(cell, str) and cell[:1] in guard.FORMULA}
+    return [other.get(cell, cell) for cell in column] if other else column
 
 
 def _keep(book: Book, name: str, text: str) -> str:
@@ -32,19 +40,25 @@ def _address(here: str, name: str) -> str:
     return f"data/{here.strip('/').replace('/', '-') or 'index'}-{name}"
 
 
-def table(book: Book, id: str, columns: list[Column], cells: list[dict], found: list[dict], caption: str) -> str:
-    """A numbered table with its rows as CSV."""
+def table(book: Book, id: str, columns: list[Column], cells: list[dict], found: list[dict] | str, caption: str) -> str:
+    """A numbered table with its rows as CSV; `found` are these, or the link to a CSV that holds them."""
     html = tables.html_table(columns, cells)
-    return tables.table_figure(id, book.number("table"), html, caption, publish(book, id, found))
+    return tables.table_figure(id, book.number("table"), html, caption, found if isinstance(found, str) else publish(book, id, found))
 
 
-def figure(book: Book, id: str, kind: str, found: list[dict], caption: str, label: str) -> str:
-    """A numbered chart with its rows as CSV and its spec; `kind` is a function of `macros.charts`, `label` what it shows."""
+def figure(book: Book, id: str, kind: str, found: list[dict], caption: str, label: str, csv: str = "") -> str:
+    """A numbered chart with its rows as CSV and its spec.
+
+    Args:
+        kind: a function of `macros.charts`
+        label: what it shows
+        csv: the link to a CSV that holds the rows, where there is one
+    """
     drawn = getattr(charts, kind)(found)
     published = charts.published(drawn, label)
     spec = _keep(book, f"{id}.vl.json", published)
     book.charts.setdefault(book.here, {})[id] = chart_svg.in_variables(published)
-    return tables.figure(id, book.number("figure"), charts.to_svg(drawn, label), caption, publish(book, id, found), spec)
+    return tables.figure(id, book.number("figure"), charts.to_svg(drawn, label), caption, csv or publish(book, id, found), spec)
 
 
 def publish_charts(book: Book, here: str) -> None:

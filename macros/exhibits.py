@@ -32,8 +32,8 @@ def _cell(value: Value | InkedText) -> Markup:
     return Markup(str(value))
 
 
-def ink_table(book: Book, scores: list[Score], id: str, caption: str, found: list[dict] | None = None) -> str:
-    """Predictions against measurements with their verdicts; `found` are the scores' `rows.ink`, where they are at hand."""
+def ink_table(book: Book, scores: list[Score], id: str, caption: str, csv: str = "") -> str:
+    """Predictions against measurements with their verdicts; `csv` links to their `rows.ink` where these are published."""
     cells = []
     for s in scores:
         p, m = s.prediction, s.measured
@@ -55,7 +55,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str, found: lis
         Column("gap", "Gap", "right"),
         Column("verdict", "Verdict", "left", "verdict"),
     ]
-    return table(book, id, columns, cells, found or rows.ink(scores), caption)
+    return table(book, id, columns, cells, csv or rows.ink(scores), caption)
 
 
 def _verdict(s: Score) -> Markup:
@@ -214,13 +214,13 @@ def bandwidth_label(found: list[dict]) -> str:
     )
 
 
-def ratio_figure(book: Book, scores: list[Score], id: str, caption: str) -> str:
-    """Measured over predicted for every scored number of an ink."""
+def ratio_figure(book: Book, scores: list[Score], id: str, caption: str, csv: str = "") -> str:
+    """Measured over predicted for every scored number of an ink; `csv` as `ink_table`."""
     found = rows.ink([s for s in scores if s.gap is not None])
     label = "Measured over predicted. " + "; ".join(
         f"{s.prediction.quantity}: {s.verdict}" for s in scores if s.measured
     )
-    return figure(book, id, "predicted_measured", found, caption, label)
+    return figure(book, id, "predicted_measured", found, caption, label, csv)
 
 
 def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:

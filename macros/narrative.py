@@ -98,9 +98,12 @@ class Book:
         if self.site is None:
             self.files[address] = data
             return
-        path = self.site / address
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        path, content = self.site / address, data if isinstance(data, bytes) else data.encode()
+        try:
+            path.write_bytes(content)
+        except FileNotFoundError:  # the first of its folder
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
     def say(self, printed: object) -> object:
         """Note a Value that the page prints, and hand it on."""

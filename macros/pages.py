@@ -32,6 +32,8 @@ def machine_page(book: Book, name: str, own: Reckoned | None = None) -> str:
     own = own or Reckoned(lab, name)
     runs, inks = own.runs, list(own.on)
     found = [row for run in runs for row in own.results[run.id]]
+    every = [{"ink": ink, **row} for ink, scored in own.scored.items() for row in scored]
+    predictions = evidence.publish(book, "predictions", every) if every else ""
     book.sentences[name] = headlines.read(book, machine, runs).headline.html
     parts = [
         f'<p class="lead">{book.sentences[name]}</p>',
@@ -44,9 +46,9 @@ def machine_page(book: Book, name: str, own: Reckoned | None = None) -> str:
         *(["\n".join(["<ul>", *(f"<li>{inert(note)}</li>" for note in machine.notes), "</ul>"])] if machine.notes else []),
     ]
     for i, ink in enumerate(inks[:WHOLE]):
-        parts += _ink_section(book, own, ink, i)
+        parts += _ink_section(book, own, ink, i, predictions)
     if inks[WHOLE:]:
-        parts += [_heading("Earlier ink", "earlier"), _earlier(book, own, inks[WHOLE:])]
+        parts += [_heading("Earlier ink", "earlier"), _earlier(own, inks[WHOLE:], predictions)]
     if any(r.ink is None for r in runs):
         which = "Some runs" if inks else "The runs"
         parts.append(f'<p class="note">{which} here have no ink: no prediction was written first.</p>')
@@ -129,31 +131,31 @@ WHOLE = 2  # newest inks shown prediction by prediction, the newest with its cha
 REPOSITORY = ""  # set from mkdocs.yml's repo_url by the glue
 
 
-def _ink_section(book: Book, own: Reckoned, ink: str, index: int) -> list[str]:
+def _ink_section(book: Book, own: Reckoned, ink: str, index: int, csv: str) -> list[str]:
+    """One ink, scored, which is the so-manieth newest; `csv` links to every ink's."""
     runs, scores = own.on[ink], own.scores[ink]
     tail = "" if index == 0 else f"-{index + 1}"
     document = book.lab.inks[ink]
     parts = [
         _heading(f"Ink against measurement{'' if index == 0 else f', run {runs[-1].id}'}", f"ink{tail}"),
         str(exhibits.seal(book, ink, runs, scores)),
-        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})", own.scored[ink]),
+        exhibits.ink_table(book, scores, f"scores{tail}", f"{inert(document.title)} ({tally_words(scores)})", csv),
     ]
     if index == 0 and any(s.gap is not None for s in scores):
         words = "Measured over predicted, for every number that was inked; a ceiling is a bound, so below one is where it should lie."
-        parts.append(exhibits.ratio_figure(book, scores, "ratios", words))
+        parts.append(exhibits.ratio_figure(book, scores, "ratios", words, csv))
     if anchors.of_ink(book.lab, ink):
         words = "Predicted ratios as rates, from the ink alone and re-anchored on a measured rate. The anchor was chosen after measuring."
         parts.append(exhibits.anchor_table(book, ink, f"anchors{tail}", words))
     return parts
 
 
-def _earlier(book: Book, own: Reckoned, inks: list[str]) -> str:
-    """Older inks on one line each, the run and the score in words; every scored prediction of the machine as one CSV."""
+def _earlier(own: Reckoned, inks: list[str], csv: str) -> str:
+    """Older inks on one line each, the run and the score in words; `csv` links to every scored prediction of the machine."""
     cells = []
     for ink in inks:
         links = (f'<a href="#run-{run.id}">{run.id}</a>' for run in reversed(own.on[ink]))
         cells.append({"run": Markup(", ".join(links)), "score": tally_words(own.scores[ink])})
-    csv = evidence.publish(book, "predictions", [{"ink": ink, **row} for ink, scored in own.scored.items() for row in scored])
     link = f'<p class="note">Every prediction of every ink, scored: <a class="csv" href="{escape(csv)}" download>CSV</a></p>'
     return f"{tables.html_table([Column('run', 'Run'), Column('score', 'Score')], cells)}\n{link}"
 

@@ -14,7 +14,6 @@ import pytest
 
 from macros import history, labdata, narrative, pages, paging, snapshot
 from macros.costs import Cost
-from macros.reckoned import Reckoned
 from tests import biglab, perf
 
 MACHINES, RUNS = 3, 4
@@ -139,12 +138,17 @@ def test_old_ink_is_a_line_and_the_list_of_machines_has_pages(lab_folder: Path, 
     monkeypatch.setattr(labdata, "ROOT", lab_folder)
     book = narrative.Book(lab)
     book.turn_to("machines/generated-00000/")
-    runs = lab.runs_of("generated-00000")
-    table = pages._earlier(book, Reckoned(lab, "generated-00000"), [run.ink.id for run in reversed(runs[:2])])
-    assert re.findall(r'href="#run-([^"]+)"', table) == [run.id for run in reversed(runs[:2])]
+    page, runs = pages.machine_page(book, "generated-00000"), lab.runs_of("generated-00000")
+    inks = list(dict.fromkeys(run.ink.id for run in reversed(runs)))
+    assert len(inks) > pages.WHOLE
+    lines = page.partition('<h2 id="earlier">')[2].partition("<h2")[0]
+    assert all(f'href="#run-{run.id}"' in lines for run in runs if run.ink.id in inks[pages.WHOLE :])
+    # One CSV for all of them: the charted ink, both tables and the line on the earlier ones link to it.
+    names = [name for name in book.files if name.endswith(".csv")]
+    assert not [name for name in names if "scores" in name or "ratios" in name]
+    assert page.count('href="../../data/machines-generated-00000-predictions.csv"') == 4
     listed = list(csv.DictReader(io.StringIO(book.files["data/machines-generated-00000-predictions.csv"])))
-    assert 'href="../../data/machines-generated-00000-predictions.csv"' in table
-    assert [(row["ink"], row["prediction"]) for row in listed] == [(run.ink.id, p.id) for run in reversed(runs) for p in lab.inks[run.ink.id].predictions]
+    assert [(row["ink"], row["prediction"]) for row in listed] == [(ink, p.id) for ink in inks for p in lab.inks[ink].predictions]
     assert {row["run"] for row in listed if row["measured"]} == {run.id for run in runs}
 
 
