@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -42,6 +42,26 @@ def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
     known = [h for h in hits if rows.explained(lab, *h)]
     base = [h for h in known if h[1].experiment == "baseline"]
     return (base or known or hits or [None])[-1]
+
+
+class Decode(NamedTuple):
+    """A machine's decode in lists of machines: the model's name, the rate, its run's id, its share of the roof in words, empty where none is known."""
+
+    model: str
+    rate: Value
+    run: str
+    share: str
+
+
+def decode(book: Book, machine: Machine) -> Decode | None:
+    """A machine's best-known decode; None: none was measured."""
+    hit = best_decode(book.lab, book.lab.runs_of(machine.id))
+    if hit is None:
+        return None
+    run, r = hit
+    card, rate = book.lab.models[r.model], book.rate_of(run, r)
+    known = rows.explained(book.lab, run, r)
+    return Decode(card.name, rate, run.id, percent(rate.n / predict.decode_ceiling_tok_s(machine, card), decimals=0).text if known else "")
 
 
 def headline(book: Book, machine: Machine, runs: list[Run]) -> Sentence:

@@ -148,6 +148,15 @@ class Lab:
         began = ((self.gists.get(f"runs/{name}") or self.runs[name]).started_at for name in names)
         return max((at.isoformat() if at else "0" for at in began), default="")
 
+    @cached_property
+    def models_run(self) -> set[str]:
+        """The models that any run is of."""
+        found: set[str] = set()
+        for name in self.runs:
+            gist = self.gists.get(f"runs/{name}")
+            found.update(gist.models if gist else (r.model for r in self.runs[name].results))
+        return found
+
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
         self.get("inks", ink)
