@@ -17,10 +17,11 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from macros import again, ahead, built, downloads, guard, outputs, pages, side_by_side, summary
+from macros import again, ahead, built, downloads, guard, headlines, outputs, pages, side_by_side, summary
 from macros.downloads import Listed, Parts, Piece
 from macros.export import Rows
 from macros.feeds import Report
+from macros.headlines import Decode
 from macros.narrative import Book
 from macros.outputs import Site
 from macros.reckoned import Reckoned
@@ -68,6 +69,7 @@ class Made:
 
     sentence: str
     lines: list[Line]
+    decode: Decode | None
     report: Report
     listed: dict[str, str]
     open_parts: list[str]
@@ -134,7 +136,8 @@ def _made(around: Round, name: str) -> Made:
         book.publish(file.dest_uri, data)
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
         rows = downloads.pieces(around.rows, name, own)
-        return Made(book.sentences[name], around.compared.lines(own), told, listed, book.open_parts, built.read(data), book.files, rows)
+        decode = headlines.read(book, book.lab.machines[name], own.runs).decode
+        return Made(book.sentences[name], around.compared.lines(own), decode, told, listed, book.open_parts, built.read(data), book.files, rows)
     finally:
         file.page, book.open_parts = standing, before
         book.site, book.files = site, others
@@ -160,7 +163,8 @@ class Standing(Page):
             again.keep(self.file.name, self.around.digests[self.file.name], made, made.size)
         self.made = replace(made, files={}, rows=[])
         book = self.around.book
-        book.sentences[self.file.name], book.lines[self.file.name] = self.made.sentence, self.made.lines
+        name = self.file.name
+        book.sentences[name], book.lines[name], book.decodes[name] = self.made.sentence, self.made.lines, self.made.decode
         book.open_parts += self.made.open_parts
         self.content, self.meta = "", self.meta | self.made.listed
         self.present_anchor_ids = set(self.made.read.ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -45,6 +45,15 @@ def best_decode(lab: Lab, runs: list[Run]) -> tuple[Run, Result] | None:
     return next(itertools.chain(base, known, hits), None)
 
 
+class Decode(NamedTuple):
+    """A machine's decode in lists of machines: the model's name, the rate, its run's id, its share of the roof in words, empty where none is known."""
+
+    model: str
+    rate: Value
+    run: str
+    share: str
+
+
 @dataclass(frozen=True)
 class Reading:
     """What a machine decodes, in words.
@@ -78,6 +87,14 @@ class Reading:
             return Sentence(f"{promise} {{}} of memory bandwidth. {{}} decodes at {{}}{alone}; what it should do is not computed for it.", (self.roof, name, self.rate))
         return Sentence(f"{promise} {{}} of memory bandwidth, so {{}} may decode at {{}} at most. It decodes at {{}}{alone}: {{}} of that roof.",
                         (self.roof, name, self.top, self.rate, self.share))  # fmt: skip
+
+    @property
+    def decode(self) -> Decode | None:
+        """The same for a list of machines; None: none was measured."""
+        if self.hit is None:
+            return None
+        run, r = self.hit
+        return Decode(self.book.lab.models[r.model].name, self.rate, run.id, self.share.text if self.share else "")
 
     @property
     def brief(self) -> Sentence:

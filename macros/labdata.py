@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -161,6 +160,15 @@ class Lab:
         """The machines with a run on an ink, withdrawn ones too."""
         return self._ran_on.get(ink, set())
 
+    @cached_property
+    def models_run(self) -> set[str]:
+        """The models that any run is of."""
+        found: set[str] = set()
+        for name in self.runs:
+            gist = self.gists.get(f"runs/{name}")
+            found.update(gist.models if gist else (r.model for r in self.runs[name].results))
+        return found
+
     def runs_on(self, ink: str) -> list[Run]:
         """The runs made on an ink, oldest first."""
         self.get("inks", ink)
@@ -194,15 +202,18 @@ def _shown(path: Path, root: Path) -> str:
     return f"labdata/{path.relative_to(root).as_posix()}"
 
 
-def _checked(kind: type[BaseModel], path: Path, root: Path, data: bytes) -> tuple[Any, list[str]]:
+def _checked(kind: type[BaseModel], place: str, root: Path, data: bytes) -> tuple[Any, list[str]]:
     """A file's document, and what is wrong with it beyond its layout.
+
+    Args:
+        place: where it lies below `root`
 
     Raises:
         LabError: its layout is wrong.
     """
-    shown = _shown(path, root)
-    document = parse(kind, path, shown, data)
-    stem = re.sub(r"(\.open)?\.yml$", "", path.name)
+    shown = f"labdata/{place}"
+    document = parse(kind, Path(shown), shown, data)
+    stem = place.rpartition("/")[2].removesuffix(".yml").removesuffix(".open")
     own = references.unsourced(document, shown, root) + references.shapeless(document, shown)
     if hasattr(document, "id") and document.id != stem:
         own.append(f"{shown}: id: must be the file's name; got {document.id!r}; file is {stem!r}")
@@ -218,14 +229,13 @@ def _gist(document: Any) -> str:
 def _packed(job: snapshot.Job) -> tuple[bytes, snapshot.Packed] | None:
     """What a snapshot keeps of a file; None where anything is wrong with it, which is said when it is read in its turn."""
     kind, place, root = job
-    path = root / place
     try:
-        data = path.read_bytes()
-        document, own = _checked(kind, path, root, data)
+        data = snapshot.content(place, root)
+        document, own = _checked(kind, place, root, data)
     except (OSError, LabError):
         return None
     text = None if own else snapshot.packed(document, _gist(document))
-    return text and (snapshot.Snapshot.key(kind, path.name, data), text)
+    return text and (snapshot.Snapshot.key(kind, os.path.basename(place), data), text)
 
 
 def load(root: Path = ROOT) -> Lab:
@@ -243,7 +253,7 @@ def load(root: Path = ROOT) -> Lab:
     problems += [f"{_shown(p, root)}: {why}" for p, why in sorted(strange.items())]
     problems += [f"{_shown(root / place / n, root)}: file: must end in .yml" for place in names if place.split("/")[0] != "raw" for n in names[place] if n.endswith(".yaml")]
     odd = {p.relative_to(root).as_posix() for p in strange}
-    kept = snapshot.of(root)
+    kept, raw = snapshot.of(root), root / "raw"
     used: set[bytes] = set()
     broken: set[str] = set()  # files with problems of their own: what names them is not dangling
     gists: dict[str, references.Gist] = {}
@@ -259,8 +269,7 @@ def load(root: Path = ROOT) -> Lab:
             broken.add(name)
             return
         try:
-            with open(f"{root}/{place}", "rb") as opened:  # not by pathlib, which takes as long as the reading
-                data = opened.read()
+            data = snapshot.content(place, root)
         except OSError as error:
             problems.append(f"labdata/{place}: file: cannot be read; {error.strerror}")
             broken.add(name)
@@ -274,9 +283,9 @@ def load(root: Path = ROOT) -> Lab:
             ink_sha256[name] = hashlib.sha256(data).hexdigest()
         key = digests[place] = kept.key(kind, file, data)
         used.add(key)
-        if not kept.whole(key, root / "raw"):
+        if not kept.whole(key, raw):
             try:
-                document, own = _checked(kind, root / place, root, data)
+                document, own = _checked(kind, place, root, data)
             except LabError as error:
                 problems.extend(error.problems)
                 broken.add(name)

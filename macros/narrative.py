@@ -68,7 +68,7 @@ class Book:
         said: every Value a page's prose printed, by page and text: what a post of it may say
         series_days: how many days the series has; None: it has no end yet
         sentences: a machine's one sentence, once its page was rendered
-        lines: a machine's in the comparison (`macros.side_by_side`), where they were made beside its page
+        lines, decodes: a machine's in the comparison (`macros.side_by_side`) and in the list of machines (`macros.headlines`), where they were made beside its page
         tables: the downloads' (`macros.downloads`), where a site is built
     """
 
@@ -86,6 +86,7 @@ class Book:
     series_days: int | None = None
     sentences: dict[str, str] = field(default_factory=dict)
     lines: dict[str, list[Any]] = field(default_factory=dict)
+    decodes: dict[str, Any] = field(default_factory=dict)
     tables: Callable[[], list[Any]] | None = None
     _checked: dict[str, list[dict]] = field(default_factory=dict)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
+from dataclasses import replace
 
 from markdown.extensions.toc import slugify, unique
 from markupsafe import Markup, escape
 
-from macros import anchors, compare, evidence, exhibits, figures, headlines, history, notes, paging, predict, rows, tables
+from macros import anchors, compare, evidence, exhibits, figures, headlines, history, notes, paging, rows, tables
 from macros.cards import Machine
 from macros.compare import Score
 from macros.narrative import Book, gap_value, tally_words
@@ -265,19 +266,10 @@ def machine_index(book: Book, page: int = 1) -> str:
     cells = []
     machines = sorted(book.lab.machines.values(), key=lambda m: m.name)
     for machine in paging.cut(machines, page):
-        hit = headlines.best_decode(book.lab, book.lab.runs_of(machine.id))
-        decode: Markup | str = exhibits.NOT_MEASURED
-        share, model = "", ""
-        if hit:
-            run, r = hit
-            card, m = book.lab.models[r.model], compare.rate(r)
-            assert m is not None
-            decode = book.rate_of(run, r).linked
-            if rows.explained(book.lab, run, r):
-                share = percent(m.mean / predict.decode_ceiling_tok_s(machine, card), decimals=0).text
-            model = card.name
+        best = book.decodes[machine.id] if machine.id in book.decodes else headlines.read(book, machine, book.lab.runs_of(machine.id)).decode
+        rate = replace(best.rate, href=book.link(f"machines/{machine.id}/#run-{best.run}")).linked if best else exhibits.NOT_MEASURED
         cells.append({"machine": Markup('<a href="{}">{}</a>').format(book.link(f"machines/{machine.id}/"), machine.name),
-                      "roof": book.machine(machine.id).bandwidth.linked, "model": model, "decode": decode, "share": share})
+                      "roof": book.machine(machine.id).bandwidth.linked, "model": best.model if best else "", "decode": rate, "share": best.share if best else ""})
     columns = [Column("machine", "Machine"), Column("roof", "Memory roof", "right"), Column("model", "Model"),
                Column("decode", "Decode", "right"), Column("share", "Of the roof", "right")]
     parts = [tables.html_table(columns, cells), *paging.links(book, len(machines), page)]
@@ -287,7 +279,7 @@ def machine_index(book: Book, page: int = 1) -> str:
 
 
 def _models(book: Book) -> str:
-    used = {r.model for run in book.lab.runs.values() for r in run.results}
+    used = book.lab.models_run
     cells = []
     for card in sorted(book.lab.models.values(), key=lambda m: m.id):
         if card.id not in used:

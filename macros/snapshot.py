@@ -137,7 +137,7 @@ class Snapshot:
     def _lacks(self, job: Job) -> bool:
         kind, place, root = job
         try:
-            return not self.whole(self.key(kind, os.path.basename(place), (root / place).read_bytes()), root / "raw")
+            return not self.whole(self.key(kind, os.path.basename(place), content(place, root)), root / "raw")
         except OSError:
             return False  # said when it is read in its turn
 
@@ -151,6 +151,16 @@ class Snapshot:
             self._rows.commit()
         except sqlite3.Error:
             pass
+
+
+def content(place: str, root: Path) -> bytes:
+    """The bytes of a file below a folder; not by pathlib, which takes as long as the reading.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(f"{root}/{place}", "rb") as opened:
+        return opened.read()
 
 
 def packed(document: Document, gist: str) -> Packed | None:

@@ -107,7 +107,15 @@ def test_what_is_wrong_is_said_as_ever(tmp_path: Path, text: str, said: str):
 
 
 def test_without_the_fast_reader_all_is_read(monkeypatch: pytest.MonkeyPatch):
-    path = next(p for p in sorted((ROOT / "labdata/runs").rglob("*.yml")) if quick.PLAIN.fullmatch(p.read_text()))
+    path = next(p for p in sorted((ROOT / "labdata/runs").rglob("*.yml")) if plain(p.read_text()))
     fast = files.read_yaml(path)
     monkeypatch.setattr(quick, "yaml_rs", None)
     assert repr(files.read_yaml(path)) == repr(fast)
+
+
+def plain(text: str) -> bool:
+    try:
+        quick.read(text)
+    except ValueError:
+        return False
+    return True
