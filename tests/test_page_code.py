@@ -1,7 +1,8 @@
-"""What a build keeps of a page's macros, what of a page the search reads, and which of a theme's files are listed."""
+"""What a build keeps of a page's macros, what of a page the search reads, which of a theme's files are listed, and how a build ends."""
 
 from __future__ import annotations
 
+import gc
 from types import SimpleNamespace
 
 import jinja2
@@ -46,3 +47,13 @@ def test_a_themes_hidden_folders_are_not_listed_and_can_be_read(tmp_path):
     loader = hooks._Shown(str(tmp_path))
     assert loader.list_templates() == ["assets/a.js", "main.html"]
     assert jinja2.Environment(loader=loader).get_template(".icons/b.svg").render() == "x"
+
+
+def test_what_a_build_made_is_not_looked_through_before_it_ends():
+    made, before = [], gc.get_freeze_count()
+    made.append(made)  # refers to itself: only Python's search would find it
+    try:
+        hooks.on_shutdown()
+        assert gc.get_freeze_count() > before and not any(found is made for found in gc.get_objects())
+    finally:
+        gc.unfreeze()
