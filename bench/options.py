@@ -47,7 +47,7 @@ HELP = {
     "machine": "the machine's name in labdata/machines",
     "chip": "a chip's id in labdata/chips, where the host alone does not tell which it is",
     "instrument": "what measures: in-process, or llama-bench (LLAMA_BENCH= or PATH)",
-    "quiet": "1: wait for an idle machine before each test, ten minutes in all",
+    "quiet": "1: wait for an idle machine before its roofs are probed, and before each test, ten minutes in all",
 }
 
 

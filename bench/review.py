@@ -242,8 +242,10 @@ def same_samples(lab: Lab, new: set[str]) -> Iterator[tuple[str, str]]:
 
 def future(run: Run, now: datetime) -> Iterator[str]:
     """Hours that have not come yet."""
-    hours = {"started_at": run.started_at, **{f"results.{i}.started_at": r.started_at for i, r in enumerate(run.results)}}
-    for where, at in hours.items():
+    hours = [("started_at", run.started_at)]
+    for i, r in enumerate(run.results):
+        hours += [(f"results.{i}.started_at", r.started_at), *((f"results.{i}.sittings.{n}.started_at", sat.started_at) for n, sat in enumerate(r.sittings))]
+    for where, at in hours:
         if at and at > now + CLOCKS_DIFFER:
             yield f"{where}: in the future; got {at}, now {now:%Y-%m-%d %H:%M} UTC"
 

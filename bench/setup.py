@@ -1,4 +1,4 @@
-"""Set-up: `python3 bench/setup.py venv|site|bench|fit|test|fuzz` makes .venv ready for one job.
+"""Set-up: `python3 bench/setup.py site`, or another of JOBS, makes .venv ready for that job.
 
 Standard library only, and it starts on any Python 3, to be able to say that 3.11 is needed.
 Done again with nothing changed it does nothing, in a fraction of a second.

@@ -46,7 +46,7 @@ def alone(lock: Path, busy: Callable[[], None]) -> Callable[[], None]:
     held = contextlib.ExitStack()
     with contextlib.suppress(OSError):
         lock.parent.mkdir(exist_ok=True)
-        file = held.enter_context(open(lock, "w", encoding="utf-8"))
+        file = held.enter_context(open(lock, "a", encoding="utf-8"))  # never emptied: it may be a link
         held.callback(fcntl.flock, file, fcntl.LOCK_UN)  # forked processes share it: to close the file would leave it held
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

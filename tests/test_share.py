@@ -14,7 +14,7 @@ import pytest
 from bench import review, share
 from macros import labdata, seals
 from macros.fields import Quantity
-from macros.records import Published
+from macros.records import Published, Sitting
 
 RUN = "amd-epyc-2-cores-24-gb/2026-11-30-042943-day1"
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
@@ -132,6 +132,8 @@ def test_each_suspicion_names_its_test(lab: labdata.Lab):
     assert not [*review.no_noise(once)]
     late, n = with_result(run, started_at=NOW + timedelta(days=1))
     assert [s.split(":")[0] for s in review.future(late, NOW)] == [f"results.{n}.started_at"]
+    again, n = with_result(run, sittings=[Sitting(n=5, started_at=at, load=[None, None]) for at in (run.started_at, NOW + timedelta(days=1))])
+    assert [s.split(":")[0] for s in review.future(again, NOW)] == [f"results.{n}.sittings.1.started_at"]
 
 
 def test_samples_of_another_run_are_found_and_the_newer_is_named(lab: labdata.Lab):
