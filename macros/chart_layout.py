@@ -62,8 +62,8 @@ def place_labels(
         for some in _by(untried):
             if untried[some[0]] == np.inf or best and untried[some[0]] > best[0]:
                 break
-            row, column = np.divmod(some, len(OFFSETS))
-            at, m = lefts[i][row], middles[i][row, column]
+            row = some // len(OFFSETS)
+            at, m = lefts[i][row], middles[i].ravel()[some]
             near = _nearest(dots, begins, at + w / 2, m)
             mine = near[:, own]
             # Lines that touch share a label's place.
@@ -101,10 +101,10 @@ def _slant(points: np.ndarray) -> float:
     return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(known, known[1:], strict=False) if b[0] > a[0]), default=0.0))
 
 
-def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | float, middle: np.ndarray | float, reach: float) -> np.ndarray:
+def _under(places: np.ndarray, left: np.ndarray, right: np.ndarray, middle: np.ndarray, reach: float) -> np.ndarray:
     """How many places lie between left and right, and nearer than reach to the middle; for each of some lefts, rights and middles."""
-    left, right, middle = (np.asarray(at)[..., None] for at in (left, right, middle))
-    return ((places[:, 0] > left) & (places[:, 0] < right) & (abs(places[:, 1] - middle) < reach)).sum(axis=-1)
+    x, y = places[:, 0], places[:, 1]
+    return ((x > left[:, None]) & (x < right[:, None]) & (abs(y - middle[:, None]) < reach)).sum(axis=1)
 
 
 def _nearest(points: np.ndarray, begins: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
