@@ -19,9 +19,9 @@ def ticks_from_zero(top: float) -> list[float]:
     """Round steps from 0 to the first one above top."""
     if not top > 0:
         raise ValueError(f"chart: a rate axis needs a positive value; got {top}")
-    unit = 10 ** np.floor(np.log10(top))
-    step = next(s for s in unit * np.array([0.1, 0.2, 0.25, 0.5, 1, 2]) if top * 1.04 <= 6 * s)
-    return [round(float(step * i), 10) for i in range(int(np.ceil(top * 1.04 / step)) + 1)]
+    unit = 10.0 ** math.floor(math.log10(top))
+    step = next(s * unit for s in (0.1, 0.2, 0.25, 0.5, 1, 2) if top * 1.04 <= 6 * s * unit)
+    return [round(step * i, 10) for i in range(math.ceil(top * 1.04 / step) + 1)]
 
 
 def thinned(ticks: list[float], length: float) -> list[float]:
@@ -121,7 +121,7 @@ def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.nda
         bars: half lengths of their error bars [px]
         radius: of a dot [px]
     """
-    halves = np.maximum(np.broadcast_to(bars, len(points)), radius)
+    halves = np.maximum(np.zeros(len(points)) + bars, radius)
     bar = [(x, y - half + up) for (x, y), half in zip(points.tolist(), halves.tolist(), strict=True) for up in range(0, math.ceil(2 * half) + 2, 3)]
     dot = [(x + side * radius, y + up) for x, y in points.tolist() for side in (-1, 1) for up in (-radius / 2, radius / 2)]
     return np.array(bar + dot)
