@@ -23,6 +23,7 @@ LIGHT = {value: value for value in COLOURS.values()}
 # From a text's top and from its middle to its baseline [px], as Vega rounds them.
 TOP, MIDDLE = round(0.79 * FONT_PX), round(0.3 * FONT_PX)
 HALF = 0.5  # an axis' lines lie in the middle of pixels, or they would be blurred
+LOOK = {"labelFontSize": FONT_PX, "titleFontSize": FONT_PX, "titleFontWeight": 400, "ticks": False, "labelFlush": False}  # of an axis, none other is known
 ANCHORS = {"left": "", "right": ' text-anchor="end"', "center": ' text-anchor="middle"'}
 SUM = re.compile(r"datum\.(\w+) ([-+]) datum\.(\w+)")
 
@@ -144,8 +145,8 @@ def _axis(name: str, axis: dict, scale: Scale, plot: tuple[float, float], config
     _only(f"{name}: axis", axis, "values title grid domain format labelOverlap labelSeparation")
     look, (width, height) = config["axis"], plot
     _only("config: axis", look, "labelColor labelFontSize labelPadding titleColor titleFontSize titlePadding titleFontWeight labelFlush ticks gridColor gridDash domainColor")
-    for key, known in {"labelFontSize": FONT_PX, "titleFontSize": FONT_PX, "titleFontWeight": 400, "titleColor": look["labelColor"], "ticks": False, "labelFlush": False}.items():
-        _same(f"config: axis: {key}", look[key], known)
+    for key, known in (*LOOK.items(), ("titleColor", look["labelColor"])):
+        _same(key, look[key], known)
     places = [scale(v) for v in axis["values"]]
     numbers = [chart_words.number(v, axis.get("format", config["numberFormat"])) for v in axis["values"]]
     shown = _clear(places, numbers, name, axis.get("labelOverlap", "greedy" if scale.log else "parity"), axis.get("labelSeparation", 0))
@@ -230,7 +231,7 @@ def _mark(layer: dict, scales: dict[str, Scale | None], paint: Paint) -> str:
         raise ValueError(f"chart: mark: not drawn; got {kind!r}; known: {', '.join(MARKS)}")
     _same(f"{kind}: clip", style.pop("clip", False), False)
     channels, styles, draw = MARKS[kind]
-    _only(kind, encoding, f"{channels} tooltip")
+    _only(kind, encoding, channels)
     _only(kind, style, styles)
     return draw(rows, style, encoding, scales, paint) if rows else ""
 
@@ -317,10 +318,10 @@ def _text(rows: list[Row], style: dict, encoding: dict, scales: dict, paint: Pai
 
 # mark: its channels, its style, what draws it
 MARKS: dict[str, tuple[str, str, Callable[..., str]]] = {
-    "rule": ("x y x2 y2", "color strokeWidth strokeDash strokeOpacity", _rule),
-    "line": ("x y", "color strokeWidth strokeDash", _line),
-    "area": ("x y y2", "color opacity", _area),
-    "point": ("x y", "fill stroke strokeWidth size opacity", _point),
-    "circle": ("x y", "color size opacity", _circle),
-    "text": ("x y text", "color align baseline fontSize limit dx dy", _text),
+    "rule": ("x y x2 y2 tooltip", "color strokeWidth strokeDash strokeOpacity", _rule),
+    "line": ("x y tooltip", "color strokeWidth strokeDash", _line),
+    "area": ("x y y2 tooltip", "color opacity", _area),
+    "point": ("x y tooltip", "fill stroke strokeWidth size opacity", _point),
+    "circle": ("x y tooltip", "color size opacity", _circle),
+    "text": ("x y text tooltip", "color align baseline fontSize limit dx dy", _text),
 }

@@ -19,9 +19,9 @@ def ticks_from_zero(top: float) -> list[float]:
     """Round steps from 0 to the first one above top."""
     if not top > 0:
         raise ValueError(f"chart: a rate axis needs a positive value; got {top}")
-    unit = 10 ** np.floor(np.log10(top))
-    step = next(s for s in unit * np.array([0.1, 0.2, 0.25, 0.5, 1, 2]) if top * 1.04 <= 6 * s)
-    return [round(float(step * i), 10) for i in range(int(np.ceil(top * 1.04 / step)) + 1)]
+    unit = 10.0 ** math.floor(math.log10(top))
+    step = next(s * unit for s in (0.1, 0.2, 0.25, 0.5, 1, 2) if top * 1.04 <= 6 * s * unit)
+    return [round(step * i, 10) for i in range(math.ceil(top * 1.04 / step) + 1)]
 
 
 def thinned(ticks: list[float], length: float) -> list[float]:
@@ -62,8 +62,8 @@ def place_labels(
         for some in _by(untried):
             if untried[some[0]] == np.inf or best and untried[some[0]] > best[0]:
                 break
-            row, column = np.divmod(some, len(OFFSETS))
-            at, m = lefts[i][row], middles[i][row, column]
+            row = some // len(OFFSETS)
+            at, m = lefts[i][row], middles[i].ravel()[some]
             near = _nearest(dots, begins, at + w / 2, m)
             mine = near[:, own]
             # Lines that touch share a label's place.
@@ -101,10 +101,10 @@ def _slant(points: np.ndarray) -> float:
     return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(known, known[1:], strict=False) if b[0] > a[0]), default=0.0))
 
 
-def _under(places: np.ndarray, left: np.ndarray | float, right: np.ndarray | float, middle: np.ndarray | float, reach: float) -> np.ndarray:
+def _under(places: np.ndarray, left: np.ndarray, right: np.ndarray, middle: np.ndarray, reach: float) -> np.ndarray:
     """How many places lie between left and right, and nearer than reach to the middle; for each of some lefts, rights and middles."""
-    left, right, middle = (np.asarray(at)[..., None] for at in (left, right, middle))
-    return ((places[:, 0] > left) & (places[:, 0] < right) & (abs(places[:, 1] - middle) < reach)).sum(axis=-1)
+    x, y = places[:, 0], places[:, 1]
+    return ((x > left[:, None]) & (x < right[:, None]) & (abs(y - middle[:, None]) < reach)).sum(axis=1)
 
 
 def _nearest(points: np.ndarray, begins: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.nda
         bars: half lengths of their error bars [px]
         radius: of a dot [px]
     """
-    halves = np.maximum(np.broadcast_to(bars, len(points)), radius)
+    halves = np.maximum(np.zeros(len(points)) + bars, radius)
     bar = [(x, y - half + up) for (x, y), half in zip(points.tolist(), halves.tolist(), strict=True) for up in range(0, math.ceil(2 * half) + 2, 3)]
     dot = [(x + side * radius, y + up) for x, y in points.tolist() for side in (-1, 1) for up in (-radius / 2, radius / 2)]
     return np.array(bar + dot)

@@ -159,14 +159,13 @@ def roofline(rows: list[dict], width: int) -> dict:
         layer("rule", values, {"color": RUST, "strokeWidth": 2}, x=x, y=place("from", scale=y_scale), y2="to"),
         layer("circle", values, DOT, x=x, y=y, tooltip=shown),
     ]
-    places = pixels(known("measured"))
-    blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (pixels(known("predicted")), 6)) if len(dots)]
-    roofs, spans = [pixels(part) for part in (slope, flat) if part], np.stack([pixels(known("predicted_low")), pixels(known("predicted_high"))], axis=1)
-    blocked.append(chart_layout.along(*roofs, *spans)[0])
+    drawn = [known("measured"), known("predicted"), known("predicted_low"), known("predicted_high"), slope, flat]
+    places, inked, lows, highs, *roofs = np.split(pixels([point for part in drawn for point in part]), np.cumsum([len(part) for part in drawn])[:-1])
+    blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (inked, 6)) if len(dots)]
+    blocked.append(chart_layout.along(*(roof for roof in roofs if len(roof)), *np.stack([lows, highs], axis=1))[0])
     around = [(at[None], text, "text") for at, text in zip(places, names, strict=True)]
-    for part, text in ((slope, f"memory roof {bandwidth:,.4g} GB/s"), (flat, f"compute roof {peak or 0:,.4g} {unit}")):
-        if part:
-            ends = pixels(part)
+    for ends, text in zip(roofs, (f"memory roof {bandwidth:,.4g} GB/s", f"compute roof {peak or 0:,.4g} {unit}"), strict=True):
+        if len(ends):
             around.append((ends[0] + ALONG * (ends[1] - ends[0]), text, "muted"))
     said = _labelled(around, blocked, plot, height)
     key = [("measured", "● measured ± σ"), *([("predicted", "○ inked")] if known("predicted") else []), *listed]

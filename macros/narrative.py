@@ -99,12 +99,14 @@ class Book:
         if self.site is None:
             self.files[address] = data
             return
-        path, content = self.site / address, data if isinstance(data, bytes) else data.encode()
+        path = f"{self.site}/{address}"  # opened as it is: Path takes half as long again, for many files a page
         try:
-            path.write_bytes(content)
+            file = open(path, "wb")
         except FileNotFoundError:  # the first of its folder
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            file = open(path, "wb")
+        with file:
+            file.write(data if isinstance(data, bytes) else data.encode())
 
     def say(self, printed: object) -> object:
         """Note a Value that the page prints, and hand it on."""
