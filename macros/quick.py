@@ -1,7 +1,7 @@
 """The plain kind of YAML, as `files.dump` writes it, read ten times faster than in general; every other text is declined.
 
 Twenty thousand files of labdata/ are written by this project, in lines that mean the same in YAML 1.1 and 1.2 to
-every reader. `PLAIN` says which lines those are; what is not wholly of them, and what is wrong in any way, goes to
+every reader. `LINE` says which lines those are; what is not wholly of them, and what is wrong in any way, goes to
 `macros.files`, whose words about it a person reads.
 """
 
