@@ -73,7 +73,7 @@ def test_the_list_of_machines_decodes_no_run_again(monkeypatch: pytest.MonkeyPat
     anew = pages.machine_index(book)
     for name, machine in lab.machines.items():
         book.turn_to(f"machines/{name}/", f"machines/{name}.md")  # its links start from its own page
-        book.decodes[name] = headlines.decode(book, machine)
+        book.decodes[name] = headlines.read(book, machine, lab.runs_of(name)).decode
     book.turn_to("machines/", "machines/index.md")
     monkeypatch.setattr(labdata.Lab, "runs_of", lambda self, machine: pytest.fail(f"runs of {machine} asked for"))
     get = snapshot.Snapshot.get
