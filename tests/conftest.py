@@ -28,7 +28,7 @@ PARTS = ("bench", "docs", "labdata", "macros", "mkdocs.yml")
 def copy_project(folder: Path) -> Path:
     """A fresh copy of everything a bench or a build reads."""
     home = folder / "project"
-    home.mkdir()
+    home.mkdir(parents=True)
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
