@@ -283,15 +283,17 @@ def _load(labdata: Any) -> Any:
     """The lab, its problems and its history's as one MkDocs message instead of a traceback."""
     from mkdocs.exceptions import PluginError
 
-    from macros import accuracy, history
+    from macros import accuracy, history, processes
 
     accuracy.forget_what_changed()
-    found = history.problems(labdata.ROOT)
+    changed = processes.beside(history.problems, labdata.ROOT)
+    found: list[str] = []
     try:
         lab = labdata.load()
-        found += history.late(lab, labdata.ROOT)
+        found = history.late(lab, labdata.ROOT)
     except labdata.LabError as error:
-        found = [*error.problems, *found]
+        found = error.problems
+    found = [*found, *changed()]
     if found:
         raise PluginError("labdata:\n" + "\n".join(found))
     return lab

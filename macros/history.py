@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from macros import guard, labdata
+from macros import guard, labdata, snapshot
 from macros.records import Run
 
 FOLDERS = ("ink", "runs", "raw")
@@ -165,12 +165,11 @@ def problems(root: Path) -> list[str]:
     for path, known in sorted(versions.items()):
         if path.endswith(".open.yml") or not path.startswith("raw/") and not path.endswith(".yml"):
             continue  # not dry yet; a time stamp's proof beside the ink, which may be renewed
-        file = root / path
         for blob, commit in known.items():
             cure = CURE.format(commit=commit, path=f"labdata/{path}")
-            if path not in plain and not file.is_file():
+            if path not in plain and not (root / path).is_file():
                 found.append(f"labdata/{path}: file: was deleted; got nothing, committed in {commit}; {cure}")
-            elif not path.endswith(".errata.yml") and not ((path in plain or guard.inside(root, file)) and _same(root, path, blob, file.read_bytes())):
+            elif not path.endswith(".errata.yml") and not ((path in plain or guard.inside(root, root / path)) and _same(root, path, blob, snapshot.content(path, root))):
                 found.append(f"labdata/{path}: file: differs from what was committed in {commit}, whatever its seal says; {cure}")
     return found
 

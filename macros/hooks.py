@@ -99,7 +99,7 @@ def on_files(files: Any, config: Any) -> Any:
     machines = dict.fromkeys((f"machines/{name}.md" for name in lab.machines), "")  # made whole by `macros.apart`
     for address, text in (machines | paging.pages(lab)).items():
         files.append(File.generated(config, address, content=text))
-    for late in ("machines/index.md", *paging.pages(lab), "compare.md", "data.md"):  # they show what other processes make meanwhile
+    for late in ("data.md", "machines/index.md", *paging.pages(lab), "compare.md"):  # they show what other processes make meanwhile; the first has the downloads put together
         last = files.get_file_from_path(late)
         if last:
             files.remove(last)

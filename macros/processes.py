@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def cores() -> int:
@@ -25,7 +32,29 @@ def pool(count: int, method: str | None = None) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(count, multiprocessing.get_context(method), initializer=_end_with_parent)
 
 
+def beside(work: Callable[..., T], *given: Any) -> Callable[[], T]:
+    """Begin some work in another process, where the system can fork safely: what waits for it and gives what it gave.
+
+    Where it cannot, or the process is lost, the work is done when it is waited for.
+    """
+    if sys.platform != "linux" or cores() == 1:  # macOS' own libraries do not survive a fork
+        return partial(work, *given)
+    workers = pool(1, "fork")
+    begun = workers.submit(work, *given)
+
+    def done() -> T:
+        try:
+            return begun.result()
+        except BrokenProcessPool:
+            return work(*given)
+        finally:
+            workers.shutdown()
+
+    return done
+
+
 def _end_with_parent() -> None:
+    gc.disable()  # what it makes goes with it, and nearly all of that stays until then
     threading.Thread(target=_wait_for_end, daemon=True).start()
 
 

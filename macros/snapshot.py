@@ -124,7 +124,7 @@ class Snapshot:
         cores = min(processes.cores(), 8)
         if cores == 1 or len(jobs) < WORTH_PROCESSES or not any(map(self._lacks, jobs[::WORTH_PROCESSES])):
             return
-        lacking = [job for job in jobs if self._lacks(job)]
+        lacking = [job for job in jobs if self._lacks(job)] if self._beside else jobs
         if len(lacking) < WORTH_PROCESSES:
             return
         # A fork has all modules loaded, and nothing runs beside this process yet: a site is read before it is drawn.

@@ -42,3 +42,22 @@ def test_cores_are_those_allowed():
         assert processes.cores() == 1
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+def _raises() -> None:
+    raise ValueError("said by the work")
+
+
+def _lost_in_another(parent: int) -> int:
+    if os.getpid() != parent:
+        os._exit(9)
+    return os.getpid()
+
+
+def test_work_beside_gives_and_raises_what_it_does_and_survives_its_process(monkeypatch: pytest.MonkeyPatch):
+    for cores in (1, 2):
+        monkeypatch.setattr(processes, "cores", lambda cores=cores: cores)
+        assert (processes.beside(os.getpid)() == os.getpid()) == (cores == 1 or sys.platform != "linux")
+        with pytest.raises(ValueError, match="said by the work"):
+            processes.beside(_raises)()
+        assert processes.beside(_lost_in_another, os.getpid())() == os.getpid()
