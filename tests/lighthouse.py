@@ -1,4 +1,4 @@
-"""`make lighthouse`: Lighthouse over the built site, mobile and desktop; 100 everywhere or it fails. Needs npx and Chromium.
+"""`make lighthouse`: Lighthouse over the built site, mobile and desktop; 100 everywhere, once or in the middle of three runs, or it fails. Needs npx and Chromium.
 
 Not a test of the suite: npm brings Lighthouse, and a busy machine loses points for speed.
 """
@@ -28,14 +28,27 @@ def audit(address: str, form: str, out: Path) -> dict:
     return json.loads(out.read_text(encoding="utf-8"))
 
 
+def steady(address: str, form: str, out: Path) -> dict:
+    """A report; where it lacks a point, the middle one of three by performance, which blocking of a few milliseconds moves from run to run."""
+    reports = [audit(address, form, out)]
+    if min(report_scores(reports[0]).values()) < 100:
+        reports += [audit(address, form, out) for _ in range(2)]
+    return sorted(reports, key=lambda report: report_scores(report)["performance"])[len(reports) // 2]
+
+
+def report_scores(report: dict) -> dict[str, int]:
+    """Its points by category."""
+    return {c: round(100 * (report["categories"][c]["score"] or 0)) for c in CATEGORIES}
+
+
 def main(pages: list[str]) -> int:
     """Audit the pages that are there; 1 if any score is below 100."""
     site, worst = ROOT / "site", 100
     with tempfile.TemporaryDirectory() as folder, serving(site) as address:
         for page in pages or [p for p in PAGES if (site / p / "index.html").is_file()]:
             for form in ("mobile", "desktop"):
-                report = audit(address + page, form, Path(folder) / "report.json")
-                scores = {c: round(100 * (report["categories"][c]["score"] or 0)) for c in CATEGORIES}
+                report = steady(address + page, form, Path(folder) / "report.json")
+                scores = report_scores(report)
                 worst = min(worst, *scores.values())
                 print(f"{'/' + page:32} {form:8}" + "  ".join(f"{c} {n}" for c, n in scores.items()), flush=True)
                 for category in CATEGORIES:
