@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import until
+
 DAY = "days/01-local-inference/"
 
 
@@ -24,7 +26,9 @@ def test_no_page_scrolls_sideways_at_any_width(read, served, site: Path):
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_long_page_read_to_its_end_moves_nothing(read, width: int):
     """Blocks below the first screen are laid out as they come near; a reader sees none of them shift, and a link lands on its heading."""
-    page = read(DAY, viewport={"width": width, "height": 850})
+    page = read("", viewport={"width": width, "height": 850})
+    page.add_init_script("window.requestIdleCallback = () => {}")  # or the script would lay them out meanwhile
+    page.goto(f"{page.url}{DAY}")
     page.evaluate("""() => { window.moved = 0; new PerformanceObserver(list => { for (const e of list.getEntries()) moved += e.value }).observe({ type: "layout-shift" }) }""")
     seen = page.evaluate("""() => { const inner = [...document.querySelectorAll("article > figure.chart > figcaption")];
         return inner.filter(e => e.checkVisibility({ contentVisibilityAuto: true })).length / inner.length }""")
@@ -35,3 +39,13 @@ def test_a_long_page_read_to_its_end_moves_nothing(read, width: int):
     page.goto(page.url + "#caveats")
     page.wait_for_timeout(300)
     assert 0 <= page.evaluate("document.getElementById('caveats').getBoundingClientRect().top") < 100
+
+
+@pytest.mark.parametrize(("address", "scripts"), [(DAY, True), (f"{DAY}#caveats", True), (DAY, False)])
+def test_a_page_is_whole_soon_without_being_scrolled(read, address: str, scripts: bool):
+    """For a picture of all of it, or without scripts, nothing waits for a reader to come near."""
+    page = read(address, viewport={"width": 390, "height": 850}, java_script_enabled=scripts)
+    until(page, """() => { const all = [...document.querySelectorAll("article > * *:not(details *)")];
+        return all.length > 500 && all.every(one => one.checkVisibility({ contentVisibilityAuto: true }) || !one.checkVisibility()) }""", 10)
+    if "#" in address:
+        assert 0 <= page.evaluate("document.getElementById('caveats').getBoundingClientRect().top") < 100

@@ -103,6 +103,24 @@
   addEventListener("resize", move)
 })()
 
+/* What the style sheet leaves for later is laid out while nothing else is to do: the scroll bar, a picture of the whole
+   page and a jump to its end then meet no gaps. Who comes for a part of the page has the rest of it at once. */
+;(() => {
+  const idle = window.requestIdleCallback ?? (work => setTimeout(work, 100))
+  const lay = () => {
+    const rest = [...document.querySelectorAll(".md-content__inner > :nth-child(n + 10)")]
+    const some = () => {
+      rest.splice(0, location.hash ? rest.length : 2).forEach(one => one.style.contentVisibility = "visible")
+      if (rest.length) idle(some)
+    }
+    if (location.hash) some()
+    else idle(some)
+  }
+  if (location.hash) lay()
+  else addEventListener("load", lay)
+  document.addEventListener("inklab:page", lay)
+})()
+
 /* Light or dark is the system's until somebody chooses; the choice is kept. */
 ;(() => {
   const root = document.documentElement, button = document.querySelector(".scheme")
