@@ -150,8 +150,18 @@ function update(unknown = []) {
 }
 
 if (form) {
-  fill();
-  if (location.search) update(fromAddress());  // without one the page shows the example, as the build computed it
+  let filled = false;
+  const ready = () => {
+    if (!filled) fill();
+    filled = true;
+  };
+  if (location.search) {
+    ready();
+    update(fromAddress());
+  } else {  // the page shows the example, as the build computed it; its lists are filled once nothing else is to do, or for who takes them
+    (window.requestIdleCallback ?? (work => setTimeout(work, 100)))(ready);
+    for (const event of ["pointerdown", "focusin"]) form.addEventListener(event, ready);
+  }
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("input", event => {
     if (event.target.name === "machine") pickMachine();
