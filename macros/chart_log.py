@@ -107,7 +107,7 @@ def inked(rows: list[dict], width: int) -> dict:
 
     places = pixels("at", values)
     lines = np.array([[0, height], [plot, 0]]), *np.stack([pixels("predicted_low", spans), pixels("predicted_high", spans)], axis=1)
-    blocked = [chart_layout.along(*lines)[0], chart_layout.boxed(places, 0, 5)]
+    blocked = [chart_layout.along(*lines)[0].T, chart_layout.boxed(places, 0, 5)]
     names, listed = _named([v["label"] for v in values], width)
     said = _labelled([(at[None], text, "text") for at, text in zip(places, names, strict=True)], blocked, plot, height)
     key = [("measured", "● measured ± σ"), ("predicted", "— inked = measured"), ("predicted", f"■ ± {100 * tolerance:.0f}\u202f%"), *listed]
@@ -162,7 +162,7 @@ def roofline(rows: list[dict], width: int) -> dict:
     drawn = [known("measured"), known("predicted"), known("predicted_low"), known("predicted_high"), slope, flat]
     places, inked, lows, highs, *roofs = np.split(pixels([point for part in drawn for point in part]), np.cumsum([len(part) for part in drawn])[:-1])
     blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (inked, 6)) if len(dots)]
-    blocked.append(chart_layout.along(*(roof for roof in roofs if len(roof)), *np.stack([lows, highs], axis=1))[0])
+    blocked.append(chart_layout.along(*(roof for roof in roofs if len(roof)), *np.stack([lows, highs], axis=1))[0].T)
     around = [(at[None], text, "text") for at, text in zip(places, names, strict=True)]
     for ends, text in zip(roofs, (f"memory roof {bandwidth:,.4g} GB/s", f"compute roof {peak or 0:,.4g} {unit}"), strict=True):
         if len(ends):
