@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,6 +12,8 @@ CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so noth
 LINE_HEIGHT = 11  # from a label's middle to the nearest line [px]
 ASTRAY = 1000.0  # what a label on something, or nearer to another line than to its own, costs
 OFFSETS = np.array([12, -12, 14, -14, 16, -16, 18, -18, 20, -20, 24, -24, 28, -28, 40, -40, 60, -60, 90, -90])  # of a label from its line [px]
+Point = tuple[float, float]  # x and y [px]
+Drawn = tuple[list[float], list[float]]  # see `_by_height`
 ASIDE = np.arange(24) / 23  # where a label begins to try, from the end of its line to the beginning [1]
 LOG_TICKS = [m * 10.0**e for e in (-2, -1, 0, 1) for m in (1, 1.5, 2, 3, 5, 7)]
 
@@ -34,11 +36,11 @@ def thinned(ticks: list[float], length: float) -> list[float]:
 
 def place_labels(
     words: dict[str, str],
-    pixels: dict[str, np.ndarray],
+    pixels: dict[str, Sequence[Point]],
     plot: float,
     height: float,
     font_px: float,
-    marks: Sequence[np.ndarray] = (),
+    marks: Sequence[list[Point]] = (),
 ) -> dict[str, tuple[float, float]]:
     """Left end and middle of each label [px]: free of every line and mark, nearest to its own line; a label without such a place is left out.
 
@@ -46,13 +48,13 @@ def place_labels(
         marks: places that dots and error bars cover, see `boxed`
     """
     dots, begins = along(*pixels.values())
-    solid, taken, names = _by_height(marks), {}, list(pixels)
+    drawn, taken, names = _by_height(marks), {}, list(pixels)
     widths = np.array([CHARACTER * font_px * len(text) for text in words.values()])
     # Every place to try, at once: for each label, left ends, and at each of them places above and below its line.
     last = (plot - widths).clip(0)[:, None]
     lefts = last + (4 - last) * ASIDE
     rights, centres = lefts + widths[:, None], lefts + widths[:, None] / 2
-    middles = np.array([np.interp(at, *pixels[name].T) for name, at in zip(words, centres, strict=True)])[..., None] + OFFSETS
+    middles = np.array([np.interp(at, *zip(*pixels[name], strict=True)) for name, at in zip(words, centres, strict=True)])[..., None] + OFFSETS
     low, high = (y.reshape(-1, *lefts.shape, 1) for y in _between(dots, begins, lefts.ravel() - 5, rights.ravel() + 5))
     free = (-20 <= middles) & (middles <= height - 10) & ((low >= middles + LINE_HEIGHT) | (high <= middles - LINE_HEIGHT)).all(axis=0)
     asides = 0.05 * (plot - widths[:, None] - lefts)  # the end of the line is the best place
@@ -69,7 +71,7 @@ def place_labels(
             column, m = place // len(OFFSETS), float(ways[place])
             x = at[column]
             over = any(left < x + w + 5 and right > x - 5 and abs(abs(m - y) - 4) < LINE_HEIGHT for left, right, y in taken.values())
-            if over or _under(solid, x - 3, x + w + 3, m, 8):
+            if over or _under(drawn, x - 3, x + w + 3, m, 8):
                 continue
             near = _nearest(dots, begins, x + w / 2, m)
             if min(near) >= near[own] - 6:  # lines that touch share a label's place
@@ -90,21 +92,21 @@ def _between(dots: np.ndarray, begins: np.ndarray, left: np.ndarray, right: np.n
     return np.where(there, low, np.inf), np.where(there, high, -np.inf)
 
 
-def _slant(points: np.ndarray) -> float:
+def _slant(points: Sequence[Point]) -> float:
     """The greatest length of a line's part over its length in x [1]: a place so far above a line is at least its share of that away."""
-    known = points.tolist()
-    return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(known, known[1:], strict=False) if b[0] > a[0]), default=0.0))
+    return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(points, points[1:], strict=False) if b[0] > a[0]), default=0.0))
 
 
-def _by_height(blocked: Sequence[np.ndarray]) -> list[tuple[float, float]]:
-    """What is drawn as places (y, x), in their order from above."""
-    return sorted((y, x) for some in blocked for x, y in some.tolist())
+def _by_height(blocked: Sequence[list[Point]]) -> Drawn:
+    """What is drawn, from above: the y of each place, and its x."""
+    known = sorted([(y, x) for some in blocked for x, y in some])
+    return [y for y, _ in known], [x for _, x in known]
 
 
-def _under(solid: list[tuple[float, float]], left: float, right: float, middle: float, reach: float) -> int:
-    """How many places lie between left and right, and nearer than reach to the middle; places as `_by_height`."""
-    near = solid[bisect_right(solid, (middle - reach, math.inf)) : bisect_left(solid, (middle + reach,))]
-    return sum([left < x < right for _, x in near])
+def _under(drawn: Drawn, left: float, right: float, middle: float, reach: float) -> list[float]:
+    """What lies between left and right, and nearer than reach to the middle [px]; drawn as `_by_height`."""
+    heights, across = drawn
+    return [x for x in across[bisect_right(heights, middle - reach) : bisect_left(heights, middle + reach)] if left < x < right]
 
 
 def _nearest(dots: np.ndarray, begins: np.ndarray, x: float, y: float) -> list[float]:
@@ -113,18 +115,17 @@ def _nearest(dots: np.ndarray, begins: np.ndarray, x: float, y: float) -> list[f
     return np.sqrt(np.minimum.reduceat(across * across + up * up, begins)).tolist()  # of many dots, a tenth of what hypot takes
 
 
-def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.ndarray:
+def boxed(points: Sequence[Point], radius: float, bars: Sequence[float] | None = None) -> list[Point]:
     """What dots with error bars cover, as places a few px apart.
 
     Args:
         points: middles of the dots [px]
-        bars: half lengths of their error bars [px]
         radius: of a dot [px]
+        bars: half lengths of their error bars, where they have any [px]
     """
-    halves = np.maximum(np.zeros(len(points)) + bars, radius)
-    bar = [(x, y - half + up) for (x, y), half in zip(points.tolist(), halves.tolist(), strict=True) for up in range(0, math.ceil(2 * half) + 2, 3)]
-    dot = [(x + side * radius, y + up) for x, y in points.tolist() for side in (-1, 1) for up in (-radius / 2, radius / 2)]
-    return np.array(bar + dot)
+    halves = [max(half, radius) for half in bars] if bars else [radius] * len(points)
+    bar = [(x, y - half + up) for (x, y), half in zip(points, halves, strict=True) for up in range(0, math.ceil(2 * half) + 2, 3)]
+    return bar + [(x + side, y + up) for x, y in points for side in (-radius, radius) for up in (-radius / 2, radius / 2)]
 
 
 def flowed(words: dict[str, str], width: float, font_px: float) -> list[dict[str, float]]:
@@ -141,12 +142,12 @@ def flowed(words: dict[str, str], width: float, font_px: float) -> list[dict[str
 
 
 def beside(
-    places: Sequence[np.ndarray], texts: Sequence[str], blocked: Sequence[np.ndarray], plot: float, height: float, font_px: float
+    places: Sequence[Sequence[Point]], texts: Sequence[str], blocked: Sequence[list[Point]], plot: float, height: float, font_px: float
 ) -> list[tuple[float, float]]:
     """Left end and middle of a label beside each place [px]: clear of marks, lines and other labels, nearest to its own.
 
     Args:
-        places: for each label where it may stand beside, a row a place: one dot, or points along a line [px]
+        places: for each label where it may stand beside: one dot, or points along a line [px]
         blocked: what is drawn, see `along` and `boxed` [px]
     """
     if not places:
@@ -163,20 +164,23 @@ def beside(
     own = _gap(*ends, dots[:, None]) + 4
     outside[alone] += 0.5 * ((_gap(*(part[..., None] for part in ends), dots) < own[..., None]) & others[:, None]).any(axis=2)
     least = ASTRAY * outside + AWAY
-    solid, last = _by_height(blocked), 0
+    drawn, last = _by_height(blocked), 0
     x, y, at = (part.ravel().tolist() for part in (left, middle, least))
     for n, w in zip(counts, widths, strict=True):
         first, last = last, last + n * len(AWAY)
-        best = math.inf, 0
-        for i in (first + least.ravel()[first:last].argsort(kind="stable")).tolist():
-            if (at[i], i) > best:
-                break
-            best = min(best, (ASTRAY * _under(solid, x[i] - 4, x[i] + w + 4, y[i], 9) + at[i], i))  # the earlier side where two are as good
-        place = x[best[1]], y[best[1]]
-        found.append((round(place[0], 1), round(place[1], 1)))
-        for edge in (place[1] - 4, place[1] + 4):
-            known = bisect_left(solid, (edge,))
-            solid[known:known] = [(edge, place[0] + w * share) for share in ACROSS]
+        order = (first + least.ravel()[first:last].argsort(kind="stable")).tolist()  # the earlier side where two are as good
+
+        def under(i: int, w: float = w) -> list[float]:
+            return _under(drawn, x[i] - 4, x[i] + w + 4, y[i], 9)
+
+        best = next((i for i in order if not under(i)), None)
+        if best is None or at[best] >= ASTRAY:  # none is clear of all
+            best = min(order, key=lambda i: (ASTRAY * len(under(i)) + at[i], i))
+        found.append((round(x[best], 1), round(y[best], 1)))
+        for edge in (y[best] - 4, y[best] + 4):
+            known = bisect_left(drawn[0], edge)
+            drawn[0][known:known] = [edge] * len(ACROSS)
+            drawn[1][known:known] = [x[best] + w * share for share in ACROSS]
     return found
 
 
@@ -202,10 +206,10 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for e in powers for tick in (step * 10.0**e for step in steps) if low <= tick <= high]
 
 
-def on_log(values: Sequence[float], ends: Sequence[float], length: float) -> np.ndarray:
-    """Where values lie on a log axis between two ends [px from its beginning]."""
-    low, high = np.log(ends)
-    return (np.log(np.asarray(values, dtype=float)) - low) / (high - low) * length
+def on_log(values: Iterable[float], ends: Sequence[float], length: float) -> list[float]:
+    """Where values lie on a log axis between two ends [px from its beginning]; what is not above 0 lies there."""
+    low, high = map(math.log, ends)
+    return [(math.log(value) - low) / (high - low) * length if value > 0 else 0.0 for value in values]
 
 
 def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float]]:
@@ -215,9 +219,14 @@ def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float
     return [{"at": x, "from": min(max(low * x, first), last), "to": min(max(high * x, first), last)} for x in corners]
 
 
-def along(*lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def dotted(*lines: Sequence[Point]) -> list[Point]:
+    """What lines cover, as places a few px apart."""
+    return list(zip(*along(*lines)[0].tolist(), strict=True))
+
+
+def along(*lines: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
     """Lines as dots 3 px apart, one after another, each in its order: a row of x, a row of y; and the index of the first dot of each."""
-    lines = tuple(line if len(line) > 1 else np.repeat(line, 2, axis=0) for line in lines)
+    lines = tuple(line if len(line) > 1 else [line[0], line[0]] for line in lines)
     points, upto = np.vstack(lines).T, np.cumsum([len(line) for line in lines])
     steps = points[:, 1:] - points[:, :-1]
     count = (np.hypot(*steps) / 3).astype(int).clip(2)
