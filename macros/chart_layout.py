@@ -81,14 +81,14 @@ def place_labels(
     return {name: (round(left, 1), round(y, 1)) for name, (left, _, y) in taken.items()}
 
 
-def _between(dots: np.ndarray, begins: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _between(dots: np.ndarray, begins: list[int], left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The least and the greatest y of lines, each sorted by x, between lefts and rights, a row a line; inf and -inf where it is not there."""
     line = np.zeros(dots.shape[1])
     line[begins[1:]] = 1e6  # [px] one line right of the other, all are sorted
     x, apart = dots[0] + line.cumsum(), 1e6 * np.arange(len(begins))[:, None]
     first, last = x.searchsorted(left + apart, "right"), x.searchsorted(right + apart)
-    there, ends = first < last, np.stack([first, last], axis=-1).ravel()
-    low, high = (f.reduceat(np.append(dots[1], 0.0), ends)[::2].reshape(there.shape) for f in (np.minimum, np.maximum))
+    there, ends, y = first < last, np.stack([first, last], axis=-1).ravel(), np.append(dots[1], 0.0)
+    low, high = (f.reduceat(y, ends)[::2].reshape(there.shape) for f in (np.minimum, np.maximum))
     return np.where(there, low, np.inf), np.where(there, high, -np.inf)
 
 
@@ -109,7 +109,7 @@ def _under(drawn: Drawn, left: float, right: float, middle: float, reach: float)
     return [x for x in across[bisect_right(heights, middle - reach) : bisect_left(heights, middle + reach)] if left < x < right]
 
 
-def _nearest(dots: np.ndarray, begins: np.ndarray, x: float, y: float) -> list[float]:
+def _nearest(dots: np.ndarray, begins: list[int], x: float, y: float) -> list[float]:
     """Distance from a place to the nearest dot of each line [px]; dots and begins as `along`."""
     across, up = dots[0] - x, dots[1] - y
     return np.sqrt(np.minimum.reduceat(across * across + up * up, begins)).tolist()  # of many dots, a tenth of what hypot takes
@@ -168,7 +168,7 @@ def beside(
     x, y, at = (part.ravel().tolist() for part in (left, middle, least))
     for n, w in zip(counts, widths, strict=True):
         first, last = last, last + n * len(AWAY)
-        order = (first + least.ravel()[first:last].argsort(kind="stable")).tolist()  # the earlier side where two are as good
+        order = sorted(range(first, last), key=at.__getitem__)  # the earlier side where two are as good
 
         def under(i: int, w: float = w) -> list[float]:
             return _under(drawn, x[i] - 4, x[i] + w + 4, y[i], 9)
@@ -224,17 +224,17 @@ def dotted(*lines: Sequence[Point]) -> list[Point]:
     return list(zip(*along(*lines)[0].tolist(), strict=True))
 
 
-def along(*lines: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
+def along(*lines: Sequence[Point]) -> tuple[np.ndarray, list[int]]:
     """Lines as dots 3 px apart, one after another, each in its order: a row of x, a row of y; and the index of the first dot of each."""
-    lines = tuple(line if len(line) > 1 else [line[0], line[0]] for line in lines)
-    points, upto = np.vstack(lines).T, np.cumsum([len(line) for line in lines])
-    steps = points[:, 1:] - points[:, :-1]
-    count = (np.hypot(*steps) / 3).astype(int).clip(2)
-    count[upto[:-1] - 1] = 0  # from one line to the next there is none
-    ends = count.cumsum()
-    begins = ends - count
-    share = (np.arange(ends[-1]) - begins.repeat(count)) / (count - 1).repeat(count)
-    return points[:, :-1].repeat(count, axis=1) + share * steps.repeat(count, axis=1), begins[[0, *upto[:-1]]]
+    parts, begins, known = [], [], 0
+    for line in lines:
+        begins.append(known)
+        for (x, y), (to_x, to_y) in zip(line, line[1:] if len(line) > 1 else line, strict=False):
+            count = max(int(math.hypot(to_x - x, to_y - y) / 3), 2)
+            parts.append((x, y, to_x - x, to_y - y, known, count - 1))
+            known += count
+    beginning, step, first, last = np.split(np.array(parts).T.repeat([part[-1] + 1 for part in parts], axis=1), (2, 4, 5))
+    return beginning + (np.arange(known) - first) / last * step, begins
 
 
 def depth_series(rows: list[dict]) -> dict[str, list[dict]]:
