@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from macros import chart_layout
 from macros.chart_kit import DOT, FONT_PX, hollow, labels, layer, linear, place, spec, told
 from macros.chart_svg import COLOURS
@@ -35,23 +33,23 @@ def depth(rows: list[dict], roof: str, width: int, height: int = 230) -> dict:
     unit, layers, pixels, taken = -18, [], {}, []
     for name, points in series.items():
         colour = COLOURS[name]
-        pixels[name] = np.array([(point["x"] / x_max * plot, (1 - point["y"] / ticks[-1]) * height) for point in points])
+        pixels[name] = [(point["x"] / x_max * plot, (1 - point["y"] / ticks[-1]) * height) for point in points]
         if name == "roof":
             dashed = {"color": colour, "strokeDash": [6, 4], "strokeWidth": 1.5}
-            at = float(pixels[name][0, 0])
+            at = pixels[name][0][0]
             ends = {"x": {"value": max(at - 30, 0)}, "x2": {"value": min(at + 30, plot)}}
             # A line needs two points, a roof is never a dot.
             layers.append(layer("rule", points, dashed, **ends, y=y) if len(points) == 1 else layer("line", points, dashed, x=x, y=y))
         elif name == "predicted":
             layers += [layer("line", points, {"color": colour, "strokeWidth": 2}, x=x, y=y), hollow(points, x=x, y=y, tooltip=SHOWN[name])]
-            taken.append(chart_layout.boxed(pixels[name], 0, 6))
+            taken.append(chart_layout.boxed(pixels[name], 6))
         else:
             ends = {"low": "datum.y - datum.s", "high": "datum.y + datum.s"}
             layers += [
                 layer("rule", points, {"color": colour, "strokeWidth": 2}, calculate=ends, x=x, y={**y, "field": "low"}, y2="high"),
                 layer("circle", points, DOT, x=x, y=y, tooltip=SHOWN[name]),
             ]
-            taken.append(chart_layout.boxed(pixels[name], np.array([point["s"] for point in points]) / ticks[-1] * height, 5))
+            taken.append(chart_layout.boxed(pixels[name], 5, [point["s"] / ticks[-1] * height for point in points]))
     shown = {n: w for n, w in {**WORDS, "roof": roof}.items() if n in series}
     found = chart_layout.place_labels(shown, pixels, plot, height, FONT_PX, taken)
     if len(found) < len(shown):  # no room beside every line: a key above the plot, as wide as it may be

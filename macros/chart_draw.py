@@ -28,7 +28,6 @@ ANCHORS = {"left": "", "right": ' text-anchor="end"', "center": ' text-anchor="m
 SUM = re.compile(r"datum\.(\w+) ([-+]) datum\.(\w+)")
 
 Row = dict[str, Any]
-Place = Callable[[Row], float | None]
 Paint = dict[str, str]
 
 
@@ -41,13 +40,14 @@ class Scale(NamedTuple):
     end: float
     log: bool
 
-    def __call__(self, value: float) -> float:
-        """Where a value lies [px]; on a log axis what is not above 0 lies at its beginning."""
+    def places(self, values: Iterable[float | None]) -> list[float | None]:
+        """Where values lie [px]; on a log axis what is not above 0 lies at its beginning; None where a value is not known."""
+        low, start, length = self.low, self.start, self.end - self.start
         if self.log:
-            share = math.log(value / self.low) / math.log(self.high / self.low) if value > 0 else 0.0
-        else:
-            share = (value - self.low) / (self.high - self.low)
-        return self.start + share * (self.end - self.start)
+            whole = math.log(self.high / low)
+            return [None if v is None else start + (math.log(v / low) / whole if v > 0 else 0.0) * length for v in values]
+        whole = self.high - low
+        return [None if v is None else start + (v - low) / whole * length for v in values]
 
 
 def drawing(spec: dict, attributes: str, paint: Paint) -> str:
@@ -102,7 +102,7 @@ def _same(where: str, given: object, known: object) -> None:
 def _n(number: float) -> str:
     """A length in as few characters as keep it within 0.05 px."""
     text = f"{number:.1f}"
-    if text[-2:] == ".0":
+    if text[-1] == "0":
         return "0" if text == "-0.0" else text[:-2]
     if text[-2] != ".":
         raise ValueError(f"chart: a mark without a place: not drawn; got {number}")
@@ -147,7 +147,7 @@ def _axis(name: str, axis: dict, scale: Scale, plot: tuple[float, float], config
     _only("config: axis", look, "labelColor labelFontSize labelPadding titleColor titleFontSize titlePadding titleFontWeight labelFlush ticks gridColor gridDash domainColor")
     for key, known in (*LOOK.items(), ("titleColor", look["labelColor"])):
         _same(key, look[key], known)
-    places = [scale(v) for v in axis["values"]]
+    places = scale.places(axis["values"])
     numbers = [chart_words.number(v, axis.get("format", config["numberFormat"])) for v in axis["values"]]
     shown = _clear(places, numbers, name, axis.get("labelOverlap", "greedy" if scale.log else "parity"), axis.get("labelSeparation", 0))
     left, right, top, bottom = (_n(at + HALF) for at in (0, width, 0, height))
@@ -199,27 +199,25 @@ def _words(text: str) -> str:
     return escape(" ".join(str(text).strip().split("\n")), quote=False)
 
 
-def _place(encoding: dict, name: str, scales: dict[str, Scale | None]) -> Place:
-    """Where a channel puts a row [px]; None where the row does not say."""
+def _places(rows: list[Row], encoding: dict, name: str, scales: dict[str, Scale | None]) -> list[float | None]:
+    """Where a channel puts each row [px]; None where the row does not say."""
     channel, first = encoding[name], encoding[name[0]]
     _only(name, channel, "field type scale axis value")
     if "value" in channel:
-        return lambda row: channel["value"]
+        return [channel["value"]] * len(rows)
     _same(f"{name}: type", channel.get("type", "quantitative"), "quantitative")
-    field = channel["field"]
+    field, scale = channel["field"], scales[name[0]]
+    found = [row[field] for row in rows]
     if "scale" in first and first["scale"] is None:
-        return lambda row: row[field]
-    scale = scales[name[0]]
+        return found
     if scale is None:
         raise ValueError(f"chart: {name}: no scale with a domain; got {channel}")
-    return lambda row: None if row[field] is None else scale(row[field])
+    return scale.places(found)
 
 
-def _placed(rows: list[Row], encoding: dict, scales: dict[str, Scale | None], *names: str) -> list[list[float]]:
+def _placed(rows: list[Row], encoding: dict, scales: dict[str, Scale | None], *names: str) -> list[tuple[float, ...]]:
     """Each row's places; a row that lacks one has no mark."""
-    channels = [_place(encoding, name, scales) for name in names]
-    found = ([channel(row) for channel in channels] for row in rows)
-    return [row for row in found if None not in row]  # type: ignore[misc]
+    return [row for row in zip(*(_places(rows, encoding, name, scales) for name in names), strict=True) if None not in row]  # type: ignore[misc]
 
 
 def _mark(layer: dict, scales: dict[str, Scale | None], paint: Paint) -> str:
@@ -268,18 +266,18 @@ def _line(rows: list[Row], style: dict, encoding: dict, scales: dict, paint: Pai
 
 def _area(rows: list[Row], style: dict, encoding: dict, scales: dict, paint: Paint) -> str:
     ends = sorted(_whole(rows, encoding, scales, "x", "y", "y2"), key=lambda point: point[0])
-    edge = [[x, y] for x, y, _ in ends] + [[x, to] for x, _, to in reversed(ends)]
+    edge = [(x, y) for x, y, _ in ends] + [(x, to) for x, _, to in reversed(ends)]
     return f'<path fill="{_colour(paint, style["color"])}" fill-opacity="{style["opacity"]}" d="M{_path(edge)}Z"/>'
 
 
-def _whole(rows: list[Row], encoding: dict, scales: dict, *names: str) -> list[list[float]]:
+def _whole(rows: list[Row], encoding: dict, scales: dict, *names: str) -> list[tuple[float, ...]]:
     found = _placed(rows, encoding, scales, *names)
     if len(found) < len(rows):
         raise ValueError(f"chart: a line with a gap: not drawn; got {len(rows) - len(found)} points without a place")
     return found
 
 
-def _path(points: list[list[float]]) -> str:
+def _path(points: Iterable[tuple[float, ...]]) -> str:
     return " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
 
 
@@ -302,13 +300,13 @@ def _dots(rows: list[Row], look: str, area: float, encoding: dict, scales: dict)
 
 def _text(rows: list[Row], style: dict, encoding: dict, scales: dict, paint: Paint) -> str:
     _same("text: baseline and size", (style["baseline"], style["fontSize"]), ("middle", FONT_PX))
-    x, y, field = _place(encoding, "x", scales), _place(encoding, "y", scales), encoding["text"]["field"]
+    places, field = zip(_places(rows, encoding, "x", scales), _places(rows, encoding, "y", scales), strict=True), encoding["text"]["field"]
     right, down, limit = style.get("dx", 0), style.get("dy", 0) + MIDDLE, style.get("limit")
     look = f'fill="{_colour(paint, style["color"])}"{ANCHORS[style["align"]]}'
     found = []
-    for row in rows:
-        left, middle, text = x(row), y(row), str(row[field])
+    for row, (left, middle) in zip(rows, places, strict=True):
         if left is not None and middle is not None:
+            text = str(row[field])
             text = _words(text if limit is None else chart_words.fitted(text, FONT_PX, limit))
             found.append((f'x="{_n(left + right)}" y="{_n(middle + down)}"', text))
     if len(found) == 1:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -11,6 +12,8 @@ CHARACTER = 0.58  # mean advance of Inter, in font sizes: a little wide, so noth
 LINE_HEIGHT = 11  # from a label's middle to the nearest line [px]
 ASTRAY = 1000.0  # what a label on something, or nearer to another line than to its own, costs
 OFFSETS = np.array([12, -12, 14, -14, 16, -16, 18, -18, 20, -20, 24, -24, 28, -28, 40, -40, 60, -60, 90, -90])  # of a label from its line [px]
+Point = tuple[float, float]  # x and y [px]
+Drawn = tuple[list[float], list[float]]  # see `_by_height`
 ASIDE = np.arange(24) / 23  # where a label begins to try, from the end of its line to the beginning [1]
 LOG_TICKS = [m * 10.0**e for e in (-2, -1, 0, 1) for m in (1, 1.5, 2, 3, 5, 7)]
 
@@ -33,11 +36,11 @@ def thinned(ticks: list[float], length: float) -> list[float]:
 
 def place_labels(
     words: dict[str, str],
-    pixels: dict[str, np.ndarray],
+    pixels: dict[str, Sequence[Point]],
     plot: float,
     height: float,
     font_px: float,
-    marks: Sequence[np.ndarray] = (),
+    marks: Sequence[list[Point]] = (),
 ) -> dict[str, tuple[float, float]]:
     """Left end and middle of each label [px]: free of every line and mark, nearest to its own line; a label without such a place is left out.
 
@@ -45,86 +48,84 @@ def place_labels(
         marks: places that dots and error bars cover, see `boxed`
     """
     dots, begins = along(*pixels.values())
-    solid, places = np.vstack([np.empty((0, 2)), *marks]), {}
+    drawn, taken, names = _by_height(marks), {}, list(pixels)
     widths = np.array([CHARACTER * font_px * len(text) for text in words.values()])
     # Every place to try, at once: for each label, left ends, and at each of them places above and below its line.
     last = (plot - widths).clip(0)[:, None]
     lefts = last + (4 - last) * ASIDE
     rights, centres = lefts + widths[:, None], lefts + widths[:, None] / 2
-    middles = np.array([np.interp(at, *pixels[name].T) for name, at in zip(words, centres, strict=True)])[..., None] + OFFSETS
+    middles = np.array([np.interp(at, *zip(*pixels[name], strict=True)) for name, at in zip(words, centres, strict=True)])[..., None] + OFFSETS
     low, high = (y.reshape(-1, *lefts.shape, 1) for y in _between(dots, begins, lefts.ravel() - 5, rights.ravel() + 5))
     free = (-20 <= middles) & (middles <= height - 10) & ((low >= middles + LINE_HEIGHT) | (high <= middles - LINE_HEIGHT)).all(axis=0)
     asides = 0.05 * (plot - widths[:, None] - lefts)  # the end of the line is the best place
     least = asides[..., None] + abs(OFFSETS) / np.array([_slant(pixels[name]) for name in words])[:, None, None]
-    for i, name in enumerate(words):
-        w, own, untried = widths[i], list(pixels).index(name), np.where(free[i], least[i], np.inf).ravel()
-        best: tuple[float, float, float] | None = None
-        for some in _by(untried):
-            if untried[some[0]] == np.inf or best and untried[some[0]] > best[0]:
+    for i, (name, w) in enumerate(zip(words, widths.tolist(), strict=True)):
+        own, at, aside, ways = names.index(name), lefts[i].tolist(), asides[i].tolist(), middles[i].ravel()
+        untried = free[i].ravel().nonzero()[0]
+        bounds = least[i].ravel()[untried]
+        promising = bounds.argsort(kind="stable")
+        best = math.inf, 0.0, 0.0
+        for bound, place in zip(bounds[promising].tolist(), untried[promising].tolist(), strict=True):
+            if bound > best[0]:
                 break
-            row = some // len(OFFSETS)
-            at, m = lefts[i][row], middles[i].ravel()[some]
-            near = _nearest(dots, begins, at + w / 2, m)
-            mine = near[:, own]
-            # Lines that touch share a label's place.
-            clear = (untried[some] < np.inf) & (_under(solid, at - 3, at + w + 3, m, 8) == 0) & (near >= mine[:, None] - 6).all(axis=1)
-            cost = mine + asides[i][row]
-            best = min([*([best] if best else []), *zip(cost[clear].tolist(), at[clear].tolist(), m[clear].tolist(), strict=True)], default=None)
-        if best:
-            places[name] = (round(best[1], 1), round(best[2], 1))
-            over = (best[1] < rights[i + 1 :] + 5) & (best[1] + w > lefts[i + 1 :] - 5)
-            free[i + 1 :] &= ~(over[..., None] & (abs(abs(middles[i + 1 :] - best[2]) - 4) < LINE_HEIGHT))
-    return places
+            column, m = place // len(OFFSETS), float(ways[place])
+            x = at[column]
+            over = any(left < x + w + 5 and right > x - 5 and abs(abs(m - y) - 4) < LINE_HEIGHT for left, right, y in taken.values())
+            if over or _under(drawn, x - 3, x + w + 3, m, 8):
+                continue
+            near = _nearest(dots, begins, x + w / 2, m)
+            if min(near) >= near[own] - 6:  # lines that touch share a label's place
+                best = min(best, (near[own] + aside[column], x, m))
+        if best[0] < math.inf:
+            taken[name] = best[1], best[1] + w, best[2]
+    return {name: (round(left, 1), round(y, 1)) for name, (left, _, y) in taken.items()}
 
 
-def _by(least: np.ndarray) -> Iterator[np.ndarray]:
-    """Indices of what is to try, the most promising first, a few at a time and ever more: one of the first is mostly taken."""
-    order, begun = np.argsort(least, kind="stable"), 0
-    while begun < len(order):
-        yield order[begun : (upto := 4 * begun or 4)]
-        begun = upto
-
-
-def _between(dots: np.ndarray, begins: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _between(dots: np.ndarray, begins: list[int], left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The least and the greatest y of lines, each sorted by x, between lefts and rights, a row a line; inf and -inf where it is not there."""
-    apart = 1e6 * np.arange(len(begins))[:, None]  # [px] one line right of the other, all are sorted
-    x = dots[:, 0] + np.repeat(apart, np.diff(begins, append=len(dots)))
-    first, last = np.searchsorted(x, left + apart, "right"), np.searchsorted(x, right + apart)
-    there, ends = first < last, np.stack([first, last], axis=-1).ravel()
-    low, high = (f.reduceat(np.append(dots[:, 1], 0.0), ends)[::2].reshape(there.shape) for f in (np.minimum, np.maximum))
+    line = np.zeros(dots.shape[1])
+    line[begins[1:]] = 1e6  # [px] one line right of the other, all are sorted
+    x, apart = dots[0] + line.cumsum(), 1e6 * np.arange(len(begins))[:, None]
+    first, last = x.searchsorted(left + apart, "right"), x.searchsorted(right + apart)
+    there, ends, y = first < last, np.stack([first, last], axis=-1).ravel(), np.append(dots[1], 0.0)
+    low, high = (f.reduceat(y, ends)[::2].reshape(there.shape) for f in (np.minimum, np.maximum))
     return np.where(there, low, np.inf), np.where(there, high, -np.inf)
 
 
-def _slant(points: np.ndarray) -> float:
+def _slant(points: Sequence[Point]) -> float:
     """The greatest length of a line's part over its length in x [1]: a place so far above a line is at least its share of that away."""
-    known = points.tolist()
-    return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(known, known[1:], strict=False) if b[0] > a[0]), default=0.0))
+    return math.hypot(1, max((abs(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(points, points[1:], strict=False) if b[0] > a[0]), default=0.0))
 
 
-def _under(places: np.ndarray, left: np.ndarray, right: np.ndarray, middle: np.ndarray, reach: float) -> np.ndarray:
-    """How many places lie between left and right, and nearer than reach to the middle; for each of some lefts, rights and middles."""
-    x, y = places[:, 0], places[:, 1]
-    return ((x > left[:, None]) & (x < right[:, None]) & (abs(y - middle[:, None]) < reach)).sum(axis=1)
+def _by_height(blocked: Sequence[list[Point]]) -> Drawn:
+    """What is drawn, from above: the y of each place, and its x."""
+    known = sorted([(y, x) for some in blocked for x, y in some])
+    return [y for y, _ in known], [x for _, x in known]
 
 
-def _nearest(points: np.ndarray, begins: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Distance from each place (x, y) to the nearest point of each line [px]: a row a place, a column a line, of which the points begin there."""
-    across, up = points[:, 0] - x[:, None], points[:, 1] - y[:, None]
-    return np.sqrt(np.minimum.reduceat(across * across + up * up, begins, axis=1))  # of many places, a tenth of what hypot takes
+def _under(drawn: Drawn, left: float, right: float, middle: float, reach: float) -> list[float]:
+    """What lies between left and right, and nearer than reach to the middle [px]; drawn as `_by_height`."""
+    heights, across = drawn
+    return [x for x in across[bisect_right(heights, middle - reach) : bisect_left(heights, middle + reach)] if left < x < right]
 
 
-def boxed(points: np.ndarray, bars: float | np.ndarray, radius: float) -> np.ndarray:
+def _nearest(dots: np.ndarray, begins: list[int], x: float, y: float) -> list[float]:
+    """Distance from a place to the nearest dot of each line [px]; dots and begins as `along`."""
+    across, up = dots[0] - x, dots[1] - y
+    return np.sqrt(np.minimum.reduceat(across * across + up * up, begins)).tolist()  # of many dots, a tenth of what hypot takes
+
+
+def boxed(points: Sequence[Point], radius: float, bars: Sequence[float] | None = None) -> list[Point]:
     """What dots with error bars cover, as places a few px apart.
 
     Args:
         points: middles of the dots [px]
-        bars: half lengths of their error bars [px]
         radius: of a dot [px]
+        bars: half lengths of their error bars, where they have any [px]
     """
-    halves = np.maximum(np.zeros(len(points)) + bars, radius)
-    bar = [(x, y - half + up) for (x, y), half in zip(points.tolist(), halves.tolist(), strict=True) for up in range(0, math.ceil(2 * half) + 2, 3)]
-    dot = [(x + side * radius, y + up) for x, y in points.tolist() for side in (-1, 1) for up in (-radius / 2, radius / 2)]
-    return np.array(bar + dot)
+    halves = [max(half, radius) for half in bars] if bars else [radius] * len(points)
+    bar = [(x, y - half + up) for (x, y), half in zip(points, halves, strict=True) for up in range(0, math.ceil(2 * half) + 2, 3)]
+    return bar + [(x + side, y + up) for x, y in points for side in (-radius, radius) for up in (-radius / 2, radius / 2)]
 
 
 def flowed(words: dict[str, str], width: float, font_px: float) -> list[dict[str, float]]:
@@ -141,12 +142,12 @@ def flowed(words: dict[str, str], width: float, font_px: float) -> list[dict[str
 
 
 def beside(
-    places: Sequence[np.ndarray], texts: Sequence[str], blocked: Sequence[np.ndarray], plot: float, height: float, font_px: float
+    places: Sequence[Sequence[Point]], texts: Sequence[str], blocked: Sequence[list[Point]], plot: float, height: float, font_px: float
 ) -> list[tuple[float, float]]:
     """Left end and middle of a label beside each place [px]: clear of marks, lines and other labels, nearest to its own.
 
     Args:
-        places: for each label where it may stand beside, a row a place: one dot, or points along a line [px]
+        places: for each label where it may stand beside: one dot, or points along a line [px]
         blocked: what is drawn, see `along` and `boxed` [px]
     """
     if not places:
@@ -154,33 +155,36 @@ def beside(
     found, counts = [], [len(place) for place in places]
     spots, alone = np.vstack(places), np.repeat([n == 1 for n in counts], counts)
     widths = [CHARACTER * font_px * len(text) for text in texts]
-    w, dots = np.repeat(widths, counts)[:, None], spots[alone]
+    w = np.repeat(widths, counts)[:, None]
     # Every side of every place at once: a row a place.
     left, middle = spots[:, :1] + SIDE - SHARES * w, spots[:, 1:] + DOWN
     outside = (-left).clip(0) + (left + w - plot).clip(0) + (8 - middle).clip(0) + (middle - height + 8).clip(0)
-    others = (dots != spots[:, None]).any(axis=2) & alone[:, None]
-    own = _gap(left, middle, w, spots[:, None]) + 4
-    astray = ((_gap(left[..., None], middle[..., None], w[..., None], dots) < own[..., None]) & others[:, None]).any(axis=2)
-    least = ASTRAY * (outside + 0.5 * astray) + AWAY
-    solid = np.vstack([*blocked, np.empty((len(texts) * len(LABEL), 2))])
-    known = len(solid) - len(texts) * len(LABEL)  # and each label that has its place
-    for last, n, w in zip(np.cumsum(counts).tolist(), counts, widths, strict=True):
-        x, y, at = (part[last - n : last].ravel() for part in (left, middle, least))
-        best = np.inf, 0
-        for some in _by(at):
-            if (at[some[0]], some[0]) > best:
-                break
-            cost = ASTRAY * _under(solid[:known], x[some] - 4, x[some] + w + 4, y[some], 9) + at[some]
-            best = min(best, *zip(cost.tolist(), some.tolist(), strict=True))  # the earlier side where two are as good
-        place = float(x[best[1]]), float(y[best[1]])
-        found.append((round(place[0], 1), round(place[1], 1)))
-        solid[known : known + len(LABEL)] = LABEL * (w, 1) + place
-        known += len(LABEL)
+    dots, ends = spots[alone], (left[alone], middle[alone], w[alone])
+    others = (dots != dots[:, None]).any(axis=2)
+    own = _gap(*ends, dots[:, None]) + 4
+    outside[alone] += 0.5 * ((_gap(*(part[..., None] for part in ends), dots) < own[..., None]) & others[:, None]).any(axis=2)
+    least = ASTRAY * outside + AWAY
+    drawn, last = _by_height(blocked), 0
+    x, y, at = (part.ravel().tolist() for part in (left, middle, least))
+    for n, w in zip(counts, widths, strict=True):
+        first, last = last, last + n * len(AWAY)
+        order = sorted(range(first, last), key=at.__getitem__)  # the earlier side where two are as good
+
+        def under(i: int, w: float = w) -> list[float]:
+            return _under(drawn, x[i] - 4, x[i] + w + 4, y[i], 9)
+
+        best = next((i for i in order if not under(i)), None)
+        if best is None or at[best] >= ASTRAY:  # none is clear of all
+            best = min(order, key=lambda i: (ASTRAY * len(under(i)) + at[i], i))
+        found.append((round(x[best], 1), round(y[best], 1)))
+        for edge in (y[best] - 4, y[best] + 4):
+            known = bisect_left(drawn[0], edge)
+            drawn[0][known:known] = [edge] * len(ACROSS)
+            drawn[1][known:known] = [x[best] + w * share for share in ACROSS]
     return found
 
 
-# What a label covers, in its lengths across and px from its middle.
-LABEL = np.column_stack([np.repeat(np.linspace(0, 1, 30), 2), np.tile([-4.0, 4.0], 30)])
+ACROSS = np.linspace(0, 1, 30).tolist()  # where a label is solid, of its length
 # Where a label may stand beside a place: right, left, below and above, ever farther away.
 AWAY = np.repeat([0.0, 6.0, 14.0, 26.0, 40.0], 8)
 SHARES = np.tile([0, 1, 0.5, 0.1, 0.9, 0.5, 0.1, 0.9], 5)  # of the label that lies left of the place
@@ -202,10 +206,10 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for e in powers for tick in (step * 10.0**e for step in steps) if low <= tick <= high]
 
 
-def on_log(values: Sequence[float], ends: Sequence[float], length: float) -> np.ndarray:
-    """Where values lie on a log axis between two ends [px from its beginning]."""
-    low, high = np.log(ends)
-    return (np.log(np.asarray(values, dtype=float)) - low) / (high - low) * length
+def on_log(values: Iterable[float], ends: Sequence[float], length: float) -> list[float]:
+    """Where values lie on a log axis between two ends [px from its beginning]; what is not above 0 lies there."""
+    low, high = map(math.log, ends)
+    return [(math.log(value) - low) / (high - low) * length if value > 0 else 0.0 for value in values]
 
 
 def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float]]:
@@ -215,16 +219,22 @@ def band(ends: Sequence[float], low: float, high: float) -> list[dict[str, float
     return [{"at": x, "from": min(max(low * x, first), last), "to": min(max(high * x, first), last)} for x in corners]
 
 
-def along(*lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lines as dots 3 px apart, one after another, each in its order; and the index of the first dot of each."""
-    lines = tuple(line if len(line) > 1 else np.repeat(line, 2, axis=0) for line in lines)
-    points, upto = np.vstack(lines), np.cumsum([len(line) for line in lines])
-    steps = points[1:] - points[:-1]
-    count = (np.hypot(steps[:, 0], steps[:, 1]) / 3).astype(int).clip(2)
-    count[upto[:-1] - 1] = 0  # from one line to the next there is none
-    begins, part = np.cumsum(count) - count, np.repeat(np.arange(len(count)), count)
-    share = (np.arange(len(part)) - begins[part]) / (count - 1)[part]
-    return points[part] + share[:, None] * steps[part], begins[[0, *upto[:-1]]]
+def dotted(*lines: Sequence[Point]) -> list[Point]:
+    """What lines cover, as places a few px apart."""
+    return list(zip(*along(*lines)[0].tolist(), strict=True))
+
+
+def along(*lines: Sequence[Point]) -> tuple[np.ndarray, list[int]]:
+    """Lines as dots 3 px apart, one after another, each in its order: a row of x, a row of y; and the index of the first dot of each."""
+    parts, begins, known = [], [], 0
+    for line in lines:
+        begins.append(known)
+        for (x, y), (to_x, to_y) in zip(line, line[1:] if len(line) > 1 else line, strict=False):
+            count = max(int(math.hypot(to_x - x, to_y - y) / 3), 2)
+            parts.append((x, y, to_x - x, to_y - y, known, count - 1))
+            known += count
+    beginning, step, first, last = np.split(np.array(parts).T.repeat([part[-1] + 1 for part in parts], axis=1), (2, 4, 5))
+    return beginning + (np.arange(known) - first) / last * step, begins
 
 
 def depth_series(rows: list[dict]) -> dict[str, list[dict]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from macros import chart_layout
 from macros.chart_kit import DOT, FONT_PX, NARROW, having, hollow, labels, layer, log, place, spec, told
+from macros.chart_layout import Point
 from macros.chart_svg import COLOURS
 
 Said = tuple[str, str, float, float]  # see `labels`
@@ -13,7 +16,7 @@ MOST_NAMES = 6  # labels beside dots; more would hide each other
 LEFT, RIGHT, BOTTOM = 64, 16, 46  # [px] around the plot
 INK, RUST = COLOURS["predicted"], COLOURS["measured"]
 SPAN = {"color": INK, "strokeWidth": 7, "strokeOpacity": 0.35}  # an inked interval
-ALONG = np.array([[0.5], [0.4], [0.6], [0.3], [0.7], [0.2], [0.8]])  # where on a roof its name may stand, best first
+ALONG = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)  # where on a roof its name may stand, best first
 
 
 def _x(field: str, ends: list[float], title: str) -> dict:
@@ -71,12 +74,12 @@ def scatter(rows: list[dict], width: int) -> dict:
             layers.append(layer(kind, dots, mark, x=x, y=y, tooltip=shown))
     height = min(plot, 420)
     named = [i for i, v in enumerate(rows) if v["number"]]
-    everywhere = np.column_stack([chart_layout.on_log(seen[:, 0], ends, plot), height - chart_layout.on_log(seen[:, 1], ends, height)])
-    places = everywhere[named]
+    everywhere = _pixels(seen.tolist(), ends, ends, plot, height)
+    places = [everywhere[i] for i in named]
     texts = [rows[i]["number"] for i in named]
-    found = chart_layout.beside([at[None] for at in places], texts, [chart_layout.boxed(everywhere, 0, 3)], plot, height, FONT_PX)
+    found = chart_layout.beside([[at] for at in places], texts, [chart_layout.boxed(everywhere, 3)], plot, height, FONT_PX)
     for i, (left, middle), at in zip(named, found, places, strict=True):  # each at its dot, so that it moves with it
-        beside = {"dx": round(left - float(at[0]), 1), "dy": round(middle - float(at[1]), 1)}
+        beside = {"dx": round(left - at[0], 1), "dy": round(middle - at[1], 1)}
         style = {"color": COLOURS["text"], "align": "left", "baseline": "middle", "fontSize": FONT_PX, **beside}
         layers.append(layer("text", [rows[i]], style, x=x, y=y, text={"field": "number", "type": "nominal"}))
     key = [("measured", "● in its interval"), ("measured", "○ outside"), ("predicted", "— predicted = measured"), ("predicted", "■ 80\u202f% interval, median")]
@@ -102,14 +105,14 @@ def inked(rows: list[dict], width: int) -> dict:
         layer("circle", values, DOT, x=x, y=y, tooltip=shown),
     ]
 
-    def pixels(field: str, rows: list[dict]) -> np.ndarray:
-        return np.column_stack([chart_layout.on_log([r[field] for r in rows], ends, plot), height - chart_layout.on_log([r["measured"] for r in rows], ends, height)])
+    def pixels(field: str, rows: list[dict]) -> list[Point]:
+        return _pixels([(r[field], r["measured"]) for r in rows], ends, ends, plot, height)
 
     places = pixels("at", values)
-    lines = np.array([[0, height], [plot, 0]]), *np.stack([pixels("predicted_low", spans), pixels("predicted_high", spans)], axis=1)
-    blocked = [chart_layout.along(*lines)[0], chart_layout.boxed(places, 0, 5)]
+    lines = [(0, height), (plot, 0)], *map(list, zip(pixels("predicted_low", spans), pixels("predicted_high", spans), strict=True))
+    blocked = [chart_layout.dotted(*lines), chart_layout.boxed(places, 5)]
     names, listed = _named([v["label"] for v in values], width)
-    said = _labelled([(at[None], text, "text") for at, text in zip(places, names, strict=True)], blocked, plot, height)
+    said = _labelled([([at], text, "text") for at, text in zip(places, names, strict=True)], blocked, plot, height)
     key = [("measured", "● measured ± σ"), ("predicted", "— inked = measured"), ("predicted", f"■ ± {100 * tolerance:.0f}\u202f%"), *listed]
     return _framed(layers, said, key, "measured [tok/s]", width, height)
 
@@ -136,14 +139,13 @@ def roofline(rows: list[dict], width: int) -> dict:
     height = min(plot, 330)
     x, y, y_scale = _x("flops_per_byte", x_ends, "FLOPs per byte read"), _y("measured", y_ends), log(*y_ends)
 
-    def pixels(points: list[tuple[float, float]]) -> np.ndarray:
-        places = np.array(points, dtype=float).reshape(-1, 2)
-        return np.column_stack([chart_layout.on_log(places[:, 0], x_ends, plot), height - chart_layout.on_log(places[:, 1], y_ends, height)])
+    def pixels(points: list[Point]) -> list[Point]:
+        return _pixels(points, x_ends, y_ends, plot, height)
 
-    def known(field: str) -> list[tuple[float, float]]:
-        return [(v["flops_per_byte"], v[field]) for v in having(values, field)]
+    def known(field: str) -> list[Point]:
+        return pixels([(v["flops_per_byte"], v[field]) for v in having(values, field)])
 
-    def line(points: list[tuple[float, float]]) -> dict:
+    def line(points: list[Point]) -> dict:
         style = {"color": COLOURS["roof"], "strokeWidth": 1.5, "strokeDash": [6, 4]}
         return layer("line", [{"flops_per_byte": a, "measured": b} for a, b in points], style, x=x, y=y)
 
@@ -159,20 +161,26 @@ def roofline(rows: list[dict], width: int) -> dict:
         layer("rule", values, {"color": RUST, "strokeWidth": 2}, x=x, y=place("from", scale=y_scale), y2="to"),
         layer("circle", values, DOT, x=x, y=y, tooltip=shown),
     ]
-    drawn = [known("measured"), known("predicted"), known("predicted_low"), known("predicted_high"), slope, flat]
-    places, inked, lows, highs, *roofs = np.split(pixels([point for part in drawn for point in part]), np.cumsum([len(part) for part in drawn])[:-1])
-    blocked = [chart_layout.boxed(dots, 0, radius) for dots, radius in ((places, 5), (inked, 6)) if len(dots)]
-    blocked.append(chart_layout.along(*(roof for roof in roofs if len(roof)), *np.stack([lows, highs], axis=1))[0])
-    around = [(at[None], text, "text") for at, text in zip(places, names, strict=True)]
+    places, inked, roofs = known("measured"), known("predicted"), [pixels(slope), pixels(flat)]
+    spans = map(list, zip(known("predicted_low"), known("predicted_high"), strict=True))
+    blocked = [chart_layout.boxed(places, 5), chart_layout.boxed(inked, 6), chart_layout.dotted(*filter(None, roofs), *spans)]
+    around = [([at], text, "text") for at, text in zip(places, names, strict=True)]
     for ends, text in zip(roofs, (f"memory roof {bandwidth:,.4g} GB/s", f"compute roof {peak or 0:,.4g} {unit}"), strict=True):
-        if len(ends):
-            around.append((ends[0] + ALONG * (ends[1] - ends[0]), text, "muted"))
+        if ends:
+            (x1, y1), (x2, y2) = ends
+            around.append(([(x1 + share * (x2 - x1), y1 + share * (y2 - y1)) for share in ALONG], text, "muted"))
     said = _labelled(around, blocked, plot, height)
-    key = [("measured", "● measured ± σ"), *([("predicted", "○ inked")] if known("predicted") else []), *listed]
+    key = [("measured", "● measured ± σ"), *([("predicted", "○ inked")] if inked else []), *listed]
     return _framed(layers, said, key, unit, width, height)
 
 
-def _labelled(around: list[tuple[np.ndarray, str, str]], blocked: list[np.ndarray], plot: float, height: float) -> list[Said]:
+def _pixels(points: Sequence[Point], x_ends: list[float], y_ends: list[float], plot: float, height: float) -> list[Point]:
+    """Where points lie in a plot of two log axes [px]."""
+    across, up = chart_layout.on_log((x for x, _ in points), x_ends, plot), chart_layout.on_log((y for _, y in points), y_ends, height)
+    return [(x, height - y) for x, y in zip(across, up, strict=True)]
+
+
+def _labelled(around: list[tuple[list[Point], str, str]], blocked: list[list[Point]], plot: float, height: float) -> list[Said]:
     """Words (where they may stand, text, colour) beside their places, clear of what is drawn."""
     found = chart_layout.beside([place for place, _, _ in around], [text for _, text, _ in around], blocked, plot, height, FONT_PX)
     return [(colour, text, *at) for (_, text, colour), at in zip(around, found, strict=True)]

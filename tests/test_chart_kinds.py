@@ -143,7 +143,7 @@ def test_labels_beside_dots_cover_no_dot_and_no_label(seed, plot):
     height, rng = 300, np.random.default_rng(seed)
     places = np.column_stack([rng.uniform(20, plot - 20, 5), np.linspace(30, height - 30, 5)])
     texts = ["1", "22", "three", "4", "fifth"]
-    found = chart_layout.beside([p[None] for p in places], texts, [chart_layout.boxed(places, 0, 5)], plot, height, 13)
+    found = chart_layout.beside([p[None] for p in places], texts, [chart_layout.boxed(places, 5)], plot, height, 13)
     boxes = [(x, x + 13 * chart_layout.CHARACTER * len(t), y) for (x, y), t in zip(found, texts, strict=True)]
     for i, (left, right, middle) in enumerate(boxes):
         assert left >= 0 and right <= plot + 1 and 0 <= middle <= height

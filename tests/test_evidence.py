@@ -25,6 +25,13 @@ def test_a_csv_keeps_each_cell_as_it_is_known(book):
     assert book.files["data/machines-x-rows.csv"] == "".join(["n,cell\n", *(f"{i},{cell}\n" for i, cell in enumerate(said))])
 
 
+@pytest.mark.parametrize("cells", [[1, 0.1, -0.0, NAN, None, 1e15, 0.0001], [1e-5, 2.0, None], [1e16, 1], [float("inf"), 1.0], [123e22, 10**25]])
+def test_numbers_in_a_csv_are_written_as_python_does(book, cells):
+    evidence.publish(book, "n", [{"i": i, "n": n} for i, n in enumerate(cells)])
+    said = ["" if n is None or n != n else str(n) for n in cells]
+    assert book.files["data/machines-x-n.csv"] == "".join(["i,n\n", *(f"{i},{n}\n" for i, n in enumerate(said))])
+
+
 def test_a_csv_without_rows_is_its_header_or_nothing(book):
     evidence.publish(book, "none", [])
     assert book.files["data/machines-x-none.csv"] == "\n"
