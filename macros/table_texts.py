@@ -116,7 +116,8 @@ def texts(columns: Sequence[Column], cells: Sequence[tuple[Any, ...]]) -> tuple[
     >>> texts((Column("id", "string", "VARCHAR", ""), Column("n", "integer", "BIGINT", "")), [("a,b", 1), ("c", None)])
     ('"a,b",1\\nc,\\n', '{"id":"a,b","n":1},\\n{"id":"c","n":null}')
     """
-    in_csv, in_json = _Words(lambda value: _quoted(cell(value, ""))), _Words(to_json)
+    in_json = _Words(to_json)
+    in_csv = _Words(lambda value: _quoted(cell(value, in_json[value])))
 
     def both(column: Column, values: Sequence[Any]) -> Both:
         if column.type == "string":
