@@ -16,6 +16,7 @@ from macros import guard
 from macros.flat import Column
 
 QUOTED = frozenset(',"\n\r')
+MOST = 10_000  # strings kept in words
 OTHERWISE = ("e", "0.0000", "N", "I")  # in a number as pydantic writes it: Python may write another exponent, or it is none
 
 
@@ -63,7 +64,7 @@ def _quoted(words: str) -> str:
 
 
 class _Words(dict[Any, str]):
-    """Strings in words, each put into them once: in a column few are different."""
+    """Strings in words, each put into them once: few are different, and most of them recur in other machines' rows."""
 
     def __init__(self, put: Callable[[Any], str]) -> None:
         super().__init__()
@@ -72,10 +73,14 @@ class _Words(dict[Any, str]):
     def __missing__(self, value: Any) -> str:
         words = self.put(value)
         if isinstance(value, str):  # of others, 1, 1.0 and True are equal
+            if len(self) == MOST:
+                self.clear()
             self[value] = words
         return words
 
 
+_in_json = _Words(to_json)
+_in_csv = _Words(lambda value: _quoted(cell(value, _in_json[value])))
 Both = tuple[Iterable[str], Iterable[str]]  # a column's cells as CSV and as JSON
 
 
@@ -94,7 +99,9 @@ def _scalars(values: Sequence[Any], kind: str) -> Both:
     text = pydantic_core.to_json(values)[1:-1].decode()
     if not (_numbers(text) if kind in ("integer", "number") else kind == "boolean" or text.count('Z"') + text.count("null") == len(values)):
         return _one_by_one(values)
-    return text.replace("null", "").replace('"', "").split(","), text.split(",")
+    as_json = text.split(",")
+    alike = kind != "datetime" and "null" not in text
+    return as_json if alike else text.replace("null", "").replace('"', "").split(","), as_json
 
 
 def _nested(values: Sequence[Any], sql: str) -> Both:
@@ -116,12 +123,10 @@ def texts(columns: Sequence[Column], cells: Sequence[tuple[Any, ...]]) -> tuple[
     >>> texts((Column("id", "string", "VARCHAR", ""), Column("n", "integer", "BIGINT", "")), [("a,b", 1), ("c", None)])
     ('"a,b",1\\nc,\\n', '{"id":"a,b","n":1},\\n{"id":"c","n":null}')
     """
-    in_json = _Words(to_json)
-    in_csv = _Words(lambda value: _quoted(cell(value, in_json[value])))
 
     def both(column: Column, values: Sequence[Any]) -> Both:
         if column.type == "string":
-            return map(in_csv.__getitem__, values), map(in_json.__getitem__, values)
+            return map(_in_csv.__getitem__, values), map(_in_json.__getitem__, values)
         if column.type in ("array", "object"):
             return _nested(values, column.sql)
         return _one_by_one(values) if column.type == "any" else _scalars(values, column.type)
