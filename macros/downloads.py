@@ -100,7 +100,7 @@ def pieces(of: Rows, machine: str, own: Reckoned | None = None) -> list[Piece]:
         of.add(of.blocks[n], own)
         for table in of.tables():
             if table.cells:
-                as_csv, as_json = table_texts.texts([c.name for c in table.columns], table.cells)
+                as_csv, as_json = table_texts.texts(table.columns, table.cells)
                 found.append(Piece(table.name, n, len(table.cells), as_csv.encode(), as_json.encode()))
                 table.cells.clear()
     return found

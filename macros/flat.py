@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import operator
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,32 +126,55 @@ def layout(kind: type[BaseModel], path: tuple[str, ...] = (), prefix: str = "", 
     return columns, children
 
 
-def _getter(path: tuple[str, ...]) -> Callable[[Any], Any]:
-    """What finds the value at a path; None where a part on the way is not given."""
-    if len(path) == 1:
-        return operator.attrgetter(path[0])
-    outer, inner = operator.attrgetter(path[0]), _getter(path[1:])
-    return lambda part: None if (found := outer(part)) is None else inner(found)
+def _getter(paths: Sequence[tuple[str, ...]]) -> Callable[[Any], Sequence[Any]]:
+    """What finds the values at several paths; None where a part on the way is not given."""
+    heads, below = [], []
+    for head, found in itertools.groupby(paths, operator.itemgetter(0)):
+        deeper = [path[1:] for path in found]
+        if deeper != [()]:
+            below.insert(0, (len(heads), _getter(deeper), [None] * len(deeper)))  # last first, so that what comes before keeps its place
+        heads.append(head)
+    outer = operator.itemgetter(*heads) if len(heads) > 1 else lambda fields: (fields[heads[0]],)
+
+    def values(part: Any) -> Sequence[Any]:
+        found = outer(vars(part))
+        if not below:
+            return found
+        found = list(found)
+        for at, inner, nothing in below:
+            found[at : at + 1] = nothing if found[at] is None else inner(found[at])
+        return found
+
+    return values
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A kind's table while it is filled, and those of the lists in it."""
+    """A kind's table while it is filled, and those of the lists in it.
+
+    Args:
+        values: of a part, those of its columns, then the lists in it
+    """
 
     table: Table
-    values: list[Callable[[Any], Any]]
-    below: list[tuple[Callable[[Any], Any], Filled]]
+    values: Callable[[Any], Sequence[Any]]
+    below: list[Filled]
 
     def add(self, key: tuple[Any, ...], part: BaseModel) -> None:
         """A part's row, and those of the lists in it."""
-        self.table.cells.append((*key, *[value(part) for value in self.values]))
-        for items, inner in self.below:
-            for n, item in enumerate(items(part) or (), 1):
+        row = (*key, *self.values(part))
+        if not self.below:
+            self.table.cells.append(row)
+            return
+        width = len(self.table.columns)
+        self.table.cells.append(row[:width])
+        for items, inner in zip(row[width:], self.below, strict=True):
+            for n, item in enumerate(items or (), 1):
                 inner.add((*key, n), item)
 
     def tables(self) -> list[Table]:
         """This table and those below it."""
-        return [self.table, *(table for _, inner in self.below for table in inner.tables())]
+        return [self.table, *(table for inner in self.below for table in inner.tables())]
 
 
 def flat(name: str, about: str, kind: type[BaseModel], keys: list[Column], parent: str = "") -> Filled:
@@ -164,5 +188,5 @@ def flat(name: str, about: str, kind: type[BaseModel], keys: list[Column], paren
     below = []
     for child in children:
         number = Column(f"{child.name}_n", "integer", "BIGINT", f"Its place in the list {child.name}, from 1")
-        below.append((_getter(child.path), flat(f"{name}_{child.name}", child.about, child.kind, [*keys, number], name)))
-    return Filled(table, [_getter(c.path) for c in columns], below)
+        below.append(flat(f"{name}_{child.name}", child.about, child.kind, [*keys, number], name))
+    return Filled(table, _getter([part.path for part in (*columns, *children)]), below)

@@ -1,19 +1,23 @@
-"""A table's cells as CSV and as JSON, column by column: what recurs in a column is put into words once, for both."""
+"""A table's cells as CSV and as JSON, column by column and for both at once, each by the type that the column has in the schema."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
 from json.encoder import encode_basestring
-from types import NoneType
 from typing import Any
 
-from macros import guard
+import pydantic_core
 
-EQUAL_IS_ALIKE = {int, str, NoneType, datetime.datetime, datetime.date}  # of one of these, equal values have the same words
+from macros import guard
+from macros.flat import Column
+
 QUOTED = frozenset(',"\n\r')
+MOST = 10_000  # strings kept in words
+OTHERWISE = ("e", "0.0000", "N", "I")  # in a number as pydantic writes it: Python may write another exponent, or it is none
 
 
 def plain(value: Any) -> str:
@@ -59,18 +63,53 @@ def _quoted(words: str) -> str:
     return words if QUOTED.isdisjoint(words) else '"' + words.replace('"', '""') + '"'
 
 
-def _column(values: Sequence[Any]) -> tuple[Iterable[str], Iterable[str]]:
-    """A column's cells as CSV and as JSON."""
-    kinds = set(map(type, values))
-    if float in kinds and kinds <= {int, float, NoneType}:  # which hardly recur
-        as_json = list(map(to_json, values))
-        return [words if words != "null" else "" for words in as_json] if NoneType in kinds else as_json, as_json
-    alike = kinds <= EQUAL_IS_ALIKE and len(kinds - {NoneType}) < 2
-    keys = values if alike else list(map(repr, values))  # 1, 1.0 and True are equal, and a list is no key
-    known = {value: value for value in set(values)} if alike else dict(zip(keys, values, strict=True))
-    in_json = {key: to_json(value) for key, value in known.items()}
-    in_csv = {key: _quoted(cell(value, in_json[key])) for key, value in known.items()}
-    return map(in_csv.__getitem__, keys), map(in_json.__getitem__, keys)
+class _Words(dict[Any, str]):
+    """Strings in words, each put into them once: few are different, and most of them recur in other machines' rows."""
+
+    def __init__(self, put: Callable[[Any], str]) -> None:
+        super().__init__()
+        self.put = put
+
+    def __missing__(self, value: Any) -> str:
+        words = self.put(value)
+        if isinstance(value, str):  # of others, 1, 1.0 and True are equal
+            if len(self) == MOST:
+                self.clear()
+            self[value] = words
+        return words
+
+
+_in_json = _Words(to_json)
+_in_csv = _Words(lambda value: _quoted(cell(value, _in_json[value])))
+Both = tuple[Iterable[str], Iterable[str]]  # a column's cells as CSV and as JSON
+
+
+def _one_by_one(values: Sequence[Any]) -> Both:
+    as_json = list(map(to_json, values))
+    return [_quoted(cell(value, words)) for value, words in zip(values, as_json, strict=True)], as_json
+
+
+def _numbers(text: str) -> bool:
+    """Whether JSON of numbers is what Python makes of them too."""
+    return not any(sign in text for sign in OTHERWISE)
+
+
+def _scalars(values: Sequence[Any], kind: str) -> Both:
+    """Numbers, truths and moments, of which no words hold a comma."""
+    text = pydantic_core.to_json(values)[1:-1].decode()
+    if not (_numbers(text) if kind in ("integer", "number") else kind == "boolean" or text.count('Z"') + text.count("null") == len(values)):
+        return _one_by_one(values)
+    as_json = text.split(",")
+    alike = kind != "datetime" and "null" not in text
+    return as_json if alike else text.replace("null", "").replace('"', "").split(","), as_json
+
+
+def _nested(values: Sequence[Any], sql: str) -> Both:
+    """Lists and objects."""
+    as_json = [pydantic_core.to_json(value).decode() for value in values]
+    if not sql.endswith(("VARCHAR[]", "BIGINT[]")) and not _numbers("".join(as_json)):
+        return _one_by_one(values)
+    return ["" if words == "null" else _quoted(words) for words in as_json], as_json
 
 
 def header(names: Sequence[str]) -> str:
@@ -78,13 +117,22 @@ def header(names: Sequence[str]) -> str:
     return ",".join(map(_quoted, names)) + "\n"
 
 
-def texts(names: Sequence[str], cells: Sequence[tuple[Any, ...]]) -> tuple[str, str]:
-    """Rows as lines of CSV, and as JSON objects with a comma and a line's end between them.
+def texts(columns: Sequence[Column], cells: Sequence[tuple[Any, ...]]) -> tuple[str, str]:
+    """Rows as lines of CSV, and as JSON objects with a comma and a line's end between them. NaN is refused.
 
-    >>> texts(("id", "n"), [("a,b", 1), ("c", None)])
+    >>> texts((Column("id", "string", "VARCHAR", ""), Column("n", "integer", "BIGINT", "")), [("a,b", 1), ("c", None)])
     ('"a,b",1\\nc,\\n', '{"id":"a,b","n":1},\\n{"id":"c","n":null}')
     """
-    as_csv, as_json = zip(*map(_column, zip(*cells, strict=True)), strict=True)
-    row = "{" + ",".join(to_json(name).replace("%", "%%") + ":%s" for name in names) + "}"
+
+    def both(column: Column, values: Sequence[Any]) -> Both:
+        if column.type == "string":
+            return map(_in_csv.__getitem__, values), map(_in_json.__getitem__, values)
+        if column.type in ("array", "object"):
+            return _nested(values, column.sql)
+        return _one_by_one(values) if column.type == "any" else _scalars(values, column.type)
+
+    as_csv, as_json = zip(*map(both, columns, zip(*cells, strict=True)), strict=True)
     lines = map(",".join, zip(*as_csv, strict=True))
-    return "\n".join(lines) + "\n", ",\n".join(map(row.__mod__, zip(*as_json, strict=True)))
+    keys = (repeat(f"{',' if i else '{'}{to_json(column.name)}:") for i, column in enumerate(columns))
+    objects = map("".join, zip(*chain.from_iterable(zip(keys, as_json, strict=True)), repeat("}")))
+    return "\n".join(lines) + "\n", ",\n".join(objects)

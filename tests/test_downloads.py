@@ -16,6 +16,7 @@ import pytest
 
 from macros import downloads, export, labdata, table_texts
 from macros.compare import rate
+from macros.flat import Column
 from macros.reckoned import Reckoned
 from macros.side_by_side import Maker
 from tests.conftest import ROOT
@@ -29,13 +30,17 @@ CELLS = [
     ("", 0, None, False, [[1], [1]], None, {"1": 1}, None),
     ("100 %s", -1, 0.0, True, [1, None, 2.5], MOMENT, {}, [1]),
 ]
-NAMES = ("words", "int", "float", "bool", "list", "moment", "dict", "any, 100 %")
+TYPES = {
+    "words": ("string", "VARCHAR"), "int": ("integer", "BIGINT"), "float": ("number", "DOUBLE"), "bool": ("boolean", "BOOLEAN"),
+    "list": ("array", "JSON[]"), "moment": ("datetime", "TIMESTAMPTZ"), "dict": ("object", "MAP(VARCHAR, JSON)"), "any, 100 %": ("any", "JSON"),
+}  # fmt: skip
+COLUMNS = [Column(name, *types, "") for name, types in TYPES.items()]
 
 
 def test_words_are_those_of_the_standard_library():
-    as_csv, as_json = table_texts.texts(NAMES, CELLS)
+    as_csv, as_json = table_texts.texts(COLUMNS, CELLS)
     in_utc = [[datetime.datetime(2026, 11, 30, 4, 10).isoformat() + "Z" if v is MOMENT else v for v in row] for row in CELLS]
-    wanted = [json.dumps(dict(zip(NAMES, row, strict=True)), ensure_ascii=False, separators=(",", ":")) for row in in_utc]
+    wanted = [json.dumps(dict(zip(TYPES, row, strict=True)), ensure_ascii=False, separators=(",", ":")) for row in in_utc]
     assert as_json.split(",\n") == wanted
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -45,10 +50,28 @@ def test_words_are_those_of_the_standard_library():
     assert as_csv == out.getvalue()
 
 
+NUMBERS = [0.1, 1e-4, 9.9e-5, 1e-5, 1e-7, 5e-324, 1e15, 9999999999999998.0, 1e16, 1.7e308, 100.00001, 2 / 3, 10**30, -(2**63), True, -0.0]
+
+
+@pytest.mark.parametrize("value", NUMBERS)
+def test_numbers_are_written_as_python_writes_them(value: float):
+    column, several = Column("x", "number", "DOUBLE", ""), Column("y", "array", "DOUBLE[]", "")
+    for number in (value, -value):
+        words = json.dumps(number)
+        assert table_texts.texts([column, several], [(number, [number])]) == (f"{words},[{words}]\n", f'{{"x":{words},"y":[{words}]}}')
+
+
+def test_a_day_and_a_moment_elsewhere():
+    day, moment = Column("day", "date", "DATE", ""), Column("moment", "datetime", "TIMESTAMPTZ", "")
+    rows = [(datetime.date(2026, 11, 30), MOMENT), (None, MOMENT.astimezone(datetime.UTC)), (None, None)]
+    assert table_texts.texts([day, moment], rows)[0] == "2026-11-30,2026-11-30T04:10:00Z\n,2026-11-30T04:10:00Z\n,\n"
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, [1.0, -math.inf]])
-def test_what_is_no_number_is_refused(value: object):
+@pytest.mark.parametrize("kind", ["number", "array", "any"])
+def test_what_is_no_number_is_refused(value: object, kind: str):
     with pytest.raises(ValueError):
-        table_texts.texts(("a", "b"), [("x", 1.0), ("y", value)])
+        table_texts.texts([Column("a", "string", "VARCHAR", ""), Column("b", kind, "DOUBLE[]", "")], [("x", 1.0), ("y", value)])
 
 
 def test_rows_made_machine_by_machine_are_those_of_the_whole(tmp_path: Path):
@@ -63,10 +86,9 @@ def test_rows_made_machine_by_machine_are_those_of_the_whole(tmp_path: Path):
     assert [t.rows for t in parts.listed(made.tables())] == [len(t.cells) for t in whole]
     for table in whole:
         written = parts.join(table, parts.places.get(table.name, []), tmp_path)
-        names = [c.name for c in table.columns]
-        as_csv, as_json = table_texts.texts(names, table.cells) if table.cells else ("", "")
+        as_csv, as_json = table_texts.texts(table.columns, table.cells) if table.cells else ("", "")
         data, rows = (tmp_path / f"{table.name}.csv").read_bytes(), (tmp_path / f"{table.name}.json").read_bytes()
-        assert data.decode() == table_texts.header(names) + as_csv
+        assert data.decode() == table_texts.header([c.name for c in table.columns]) + as_csv
         assert rows.decode() == f"[\n{as_json}\n]\n"
         assert (written.bytes, written.csv, written.json) == (len(data), hashlib.sha256(data).hexdigest(), hashlib.sha256(rows).hexdigest())
 
