@@ -49,6 +49,7 @@ def markdown(content: str, title: str) -> str:
 
     plain = _each(plain, "<table", "</table>", lambda inside: place(_table(inside.partition(">")[2]), f"<table{inside}</table>"))
     plain = _NOTES.sub(lambda found: f"</summary>{place(_notes(found[1]), f'<ol>{found[1]}</ol>')}</details>", plain)
+    plain = _each(plain, RUN, "</dl>", lambda inside: place(_facts(inside.partition(">")[2]), f"{RUN}{inside}</dl>"))
     plain = re.sub(r"<mspace\b[^>]*>(?:</mspace>)?", "<mtext>\u00a0</mtext>", plain)
     if "<h1" not in plain:
         plain = f"<h1>{html.escape(title)}</h1>{plain}"
@@ -101,6 +102,15 @@ def _notes(items: str) -> str:
     return "\n".join(lines)
 
 
+def _facts(pairs: str) -> str:
+    """A run's facts, words without marks: a paragraph for each name and each fact; else as `_table`.
+
+    >>> _facts("<dt>Engine</dt> <dd>llama.cpp</dd><dt>Power</dt> <dd>not recorded</dd>")
+    'Engine\\n\\nllama.cpp\\n\\nPower\\n\\nnot recorded'
+    """
+    return " ".join(pairs.split()).replace("</dt> <dd>", "\n\n").replace("</dd><dt>", "\n\n").replace("<dt>", "").replace("</dd>", "")
+
+
 def _words(markup: str) -> str:
     """Markup with its links and emphasis in Markdown."""
     text = _LINK.sub(r"[\2](\1)", _SILENT.sub("", markup))
@@ -109,4 +119,5 @@ def _words(markup: str) -> str:
     return text
 
 
+RUN = '<dl class="provenance"'
 OPTIONS = ConversionOptions(heading_style="atx", bullets="-")
