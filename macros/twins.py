@@ -94,7 +94,7 @@ def _notes(items: str) -> str:
     1. **28 %**, computed
         - Formula: a ÷ b
     """
-    text = _words(" ".join(items.split()).replace("<dt>", "\n").replace("</dt> <dd>", ": ").replace("</dt><dd>", ": "))
+    text = _words(" ".join(items.split()).replace("</dd><dt>", "\n").replace("<dl><dt>", "\n").replace("</dt> <dd>", ": ").replace("</dt><dd>", ": "))
     lines: list[str] = []
     for number, note in enumerate(text.split("</li>")[:-1], 1):
         about, *facts = (line.strip() for line in note.partition(">")[2].split("\n"))
