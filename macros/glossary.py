@@ -27,7 +27,6 @@ class Entry:
     means: str
 
 
-@lru_cache(maxsize=2)  # every page asks for the same ones
 def entries(markdown: str) -> tuple[Entry, ...]:
     """The terms of a definition list; definitions are one line of plain text.
 

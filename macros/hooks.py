@@ -25,6 +25,7 @@ from macros import asides, chart_cache, glossary, notes, processes, rendering, w
 
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
 _round: Any = None  # of the build under way (`macros.apart.Round`)
+_terms: tuple[glossary.Entry, ...] = ()  # of its glossary
 _let_go: Any = None  # of this folder, which one process builds at a time
 _serving = False  # `mkdocs serve`: this process will build again
 _preview = False  # that, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
@@ -131,11 +132,13 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
-    global _round
+    global _round, _terms
     from macros import again, ahead, apart, chart_cache, current_book, downloads, export, outputs
     from macros.flat import Table
 
     book = current_book()
+    home = files.get_file_from_path("glossary.md")
+    _terms = glossary.entries(home.content_string) if home else ()
     for page in nav.pages:
         page.read_source(config)  # menus name a page by its front matter
     env = config.theme.get_env()
@@ -170,9 +173,9 @@ def _common(config: Any, files: Any, nav: Any) -> list[object]:
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
-    home = files.get_file_from_path("glossary.md")
+    home = files.src_uris.get("glossary.md")
     if home and page.file is not home:
-        html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
+        html = glossary.mark(html, _terms, home.url_relative_to(page.file))
     html = asides.back(html)
     return html + str(notes.section(html))
 
