@@ -48,6 +48,11 @@ class Round:
     compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
 
     @cached_property
+    def documents(self) -> list[Any]:
+        """Every page's file, looked for once and not for each of a thousand pages."""
+        return self.files.documentation_pages()
+
+    @cached_property
     def tables(self) -> list[Listed]:
         """The downloads' tables, once every machine's page is made: their files are put together from then on."""
         tables, rest = ahead.first()
@@ -130,7 +135,7 @@ def _made(around: Round, name: str) -> Made:
         found = summary.publish(book, summary.of_machine(book, name, own=own))
         told = outputs.report(book, found)
         outputs.complete(book, page, around.site, around.cards, found, told)
-        context = events.on_page_context(get_context(around.nav, files, config, page), page=page, config=config, nav=around.nav)
+        context = events.on_page_context(get_context(around.nav, around.documents, config, page), page=page, config=config, nav=around.nav)
         output = events.on_post_page(around.env.get_template("main.html").render(context), page=page, config=config)
         data = output.encode("utf-8", errors="xmlcharrefreplace")
         book.publish(file.dest_uri, data)
