@@ -132,7 +132,8 @@ def _made(around: Round, name: str) -> Made:
         page.content = _body(book, name, own)
         page.toc = TableOfContents([AnchorLink(words, anchor, 2) for anchor, words in _HEADING.findall(page.content)])
         page.content = events.on_page_content(page.content, page=page, config=config, files=files)
-        found = summary.publish(book, summary.of_machine(book, name, own=own))
+        reading = headlines.read(book, book.lab.machines[name], own.runs)
+        found = summary.publish(book, summary.of_machine(book, name, own=own, reading=reading))
         told = outputs.report(book, found)
         outputs.complete(book, page, around.site, around.cards, found, told)
         context = events.on_page_context(get_context(around.nav, around.documents, config, page), page=page, config=config, nav=around.nav)
@@ -141,8 +142,7 @@ def _made(around: Round, name: str) -> Made:
         book.publish(file.dest_uri, data)
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
         rows = downloads.pieces(around.rows, name, own)
-        decode = headlines.read(book, book.lab.machines[name], own.runs).decode
-        return Made(book.sentences[name], around.compared.lines(own), decode, told, listed, book.open_parts, built.read(data), book.files, rows)
+        return Made(book.sentences[name], around.compared.lines(own), reading.decode, told, listed, book.open_parts, built.read(data), book.files, rows)
     finally:
         file.page, book.open_parts = standing, before
         book.site, book.files = site, others
