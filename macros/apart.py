@@ -48,6 +48,11 @@ class Round:
     compared: side_by_side.Maker = field(default_factory=side_by_side.Maker)
 
     @cached_property
+    def documents(self) -> list[Any]:
+        """Every page's file, looked for once and not for each of a thousand pages."""
+        return self.files.documentation_pages()
+
+    @cached_property
     def tables(self) -> list[Listed]:
         """The downloads' tables, once every machine's page is made: their files are put together from then on."""
         tables, rest = ahead.first()
@@ -127,17 +132,17 @@ def _made(around: Round, name: str) -> Made:
         page.content = _body(book, name, own)
         page.toc = TableOfContents([AnchorLink(words, anchor, 2) for anchor, words in _HEADING.findall(page.content)])
         page.content = events.on_page_content(page.content, page=page, config=config, files=files)
-        found = summary.publish(book, summary.of_machine(book, name, own=own))
+        reading = headlines.read(book, book.lab.machines[name], own.runs)
+        found = summary.publish(book, summary.of_machine(book, name, own=own, reading=reading))
         told = outputs.report(book, found)
         outputs.complete(book, page, around.site, around.cards, found, told)
-        context = events.on_page_context(get_context(around.nav, files, config, page), page=page, config=config, nav=around.nav)
+        context = events.on_page_context(get_context(around.nav, around.documents, config, page), page=page, config=config, nav=around.nav)
         output = events.on_post_page(around.env.get_template("main.html").render(context), page=page, config=config)
         data = output.encode("utf-8", errors="xmlcharrefreplace")
         book.publish(file.dest_uri, data)
         listed = {key: page.meta[key] for key in ("description", "updated") if key in page.meta}
         rows = downloads.pieces(around.rows, name, own)
-        decode = headlines.read(book, book.lab.machines[name], own.runs).decode
-        return Made(book.sentences[name], around.compared.lines(own), decode, told, listed, book.open_parts, built.read(data), book.files, rows)
+        return Made(book.sentences[name], around.compared.lines(own), reading.decode, told, listed, book.open_parts, built.read(data), book.files, rows)
     finally:
         file.page, book.open_parts = standing, before
         book.site, book.files = site, others

@@ -25,6 +25,6 @@ def aside(printed: object) -> object:
 
 def back(html: str) -> str:
     """A page's HTML with everything in its place."""
-    found = _PLACE.sub(lambda place: _kept[int(place[1])], html)
+    found = _PLACE.sub(lambda place: _kept[int(place[1])], html) if _kept else html
     _kept.clear()
     return found

@@ -19,17 +19,18 @@ from urllib.parse import unquote, urldefrag
 
 from macros import processes
 
-# Bytes throughout: looking for fixed bytes is forty times as fast as a regular expression over characters.
-# A tag's name, its attributes as they stand, and the words up to the next tag.
-_TAG = re.compile(rb"""<(/?[a-zA-Z][^\s/>]*)([^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*)>([^<]*(?:<(?![a-zA-Z/])[^<]*)*)""")
-_ATTRIBUTE = re.compile(rb"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""")
+# Bytes throughout: looking for fixed bytes is forty times as fast as a regular expression over characters, for a single one ten times as fast again.
+# A tag's name and its attributes as they stand; with the words up to the next tag.
+_TAG = re.compile(rb"""<(/?[a-zA-Z][^\s/>]*)([^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*)>""")
+_TAG_AND_WORDS = re.compile(_TAG.pattern + rb"([^<]*(?:<(?![a-zA-Z/])[^<]*)*)")
+_ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?""", re.ASCII)
 MANY = 32  # pages; fewer are read sooner than processes begin
 LEFTOVERS = ("[[", "]]", "[%", "%]", "[#", "{{", "{%")
-_TELLING = (b"id=", b"href=", b"src=", b"srcset=", b"data=", b"action=", b"<img", b"<svg", b" on", b"\non")
-_HANDLER = re.compile(rb"\son(?![a-z]+\s*=)")  # only words
+_TELLING = (b"id=", b"href=", b"src", b"data=", b"action=", b"<img", b"<svg")
+_HANDLER = re.compile(rb"\son[a-z]+\s*=")
 _ABSENT = re.compile(r"(?<![\w-])(?:nan|NaN|inf|undefined)(?![\w-])|^\s*None\s*$|\bNone$")
-_ABSENCES = (b"nan", b"NaN", b"inf", b"undefined", b"None")
-_SUSPECT = re.compile(rb"(?<![\w-])(?:" + b"|".join(_ABSENCES) + rb")(?![\w-])")
+_ABSENCES = (b"nan", b"N", b"inf", b"undefined")
+_SUSPECT = re.compile(rb"(?<![\w-])(?:nan|NaN|inf|undefined|None)(?![\w-])")
 # What a page loads by itself, not what it links to: attributes by tag.
 LOADS = {"script": ["src"], "img": ["src", "srcset"], "iframe": ["src"], "source": ["src", "srcset"], "video": ["src"], "audio": ["src"], "embed": ["src"],
          "object": ["data"], "use": ["href"], "image": ["href"]}  # fmt: skip
@@ -63,16 +64,18 @@ def read(data: bytes) -> Page:
     page.problems += [f"style: loads from another host; got {found}" for found in urls(data)]
     for start, end in ((b"<!--", b"-->"), (b"<script", b"</script>"), (b"<style", b"</style>")):
         data = _silenced(data, start, end)
-    lower, left = data.lower(), [word.encode() for word in LEFTOVERS if word.encode() in data]
-    starts = {data.rfind(b"<", 0, at + 1) for word in (*_TELLING, *left) for at in _places(lower, word) if not _HANDLER.match(lower, at)}
-    for start in sorted(starts):
+    lower, pairs = data.lower(), {data[at + i : at + i + 2] for half in (b"[", b"{", b"]") for at in _places(data, half) for i in (-1, 0)}
+    left = [word.encode() for word in LEFTOVERS if word.encode() in pairs]
+    found_at = [at for word in (*_TELLING, *left) for at in _places(lower, word)]
+    found_at += [at for word in (b" on", b"\non") for at in _places(lower, word) if _HANDLER.match(lower, at)]
+    for start in sorted({data.rfind(b"<", 0, at + 1) for at in found_at}):
         if tag := _TAG.match(data, start):
             found = _tag(tag[1], tag[2])
             page.ids += found.ids
             page.links += found.links
             page.problems += found.problems
     if left or any(_SUSPECT.match(data, at) for word in _ABSENCES for at in _places(data, word)):
-        for _, _, raw in _TAG.findall(data):
+        for _, _, raw in _TAG_AND_WORDS.findall(data):
             _words(page, raw.decode())
     known = Counter(page.ids)
     page.problems += [f"id: given twice; got {i!r}" for i, times in known.items() if times > 1]
@@ -114,7 +117,7 @@ def _words(page: Page, raw: str) -> None:
 @lru_cache(4096)  # every page has the same header, and a table the same link in each row
 def _tag(raw: bytes, attributes: bytes) -> Page:
     page, name = Page(), raw.decode().lower()
-    told = {a[0].decode().lower(): html.unescape((a[1] or a[2] or a[3]).decode()) for a in _ATTRIBUTE.findall(attributes)}
+    told = {key.lower(): html.unescape(a or b or c) for key, a, b, c in _ATTRIBUTE.findall(attributes.decode())}
     if told.get("id"):
         page.ids.append(intern(told["id"]))
     page.links += [intern(told[k]) for k in ("href", "src") if told.get(k)]

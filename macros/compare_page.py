@@ -173,7 +173,8 @@ def _short(m: Measured) -> float:
 
 def _fewest(x: float, least: int, text: Callable[[float], str]) -> float:
     """A number with the fewest digits past the point that print as all of it do, rounded once and not twice."""
-    return next(s for s in (*(round(x, n) for n in range(least, 16)), x) if text(s) == text(x))
+    whole = text(x)
+    return next((s for s in (round(x, n) for n in range(least, 16)) if text(s) == whole), x)
 
 
 def _pair_row(a: Line | None, b: Line | None) -> dict[str, object]:

@@ -126,9 +126,11 @@ def bibtex(report: Report, site_name: str, site_url: str) -> str:
     return f"@techreport{{{report.key},\n{body}}}\n"
 
 
+_TEX = str.maketrans({"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", **{c: f"\\{c}" for c in "&%$#_{}"}})
+
+
 def _tex(words: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", **{c: f"\\{c}" for c in "&%$#_{}"}}
-    return "".join(special.get(c, c) for c in words)
+    return words.translate(_TEX)
 
 
 def citation_cff(report: Report, site_name: str, site_url: str) -> str:

@@ -27,7 +27,6 @@ class Entry:
     means: str
 
 
-@lru_cache(maxsize=2)  # every page asks for the same ones
 def entries(markdown: str) -> tuple[Entry, ...]:
     """The terms of a definition list; definitions are one line of plain text.
 
@@ -68,26 +67,27 @@ def mark(html: str, known: tuple[Entry, ...], page: str) -> str:
         if entry.anchor in used:
             return match[0]
         used.add(entry.anchor)
-        more = Markup('<a href="{}#{}">Glossary</a>').format(page, entry.anchor)
-        return notes.term(match[1], entry.anchor, notes.facts(Markup("<b>{}</b>: {}").format(entry.term, entry.means), (("See", more),)))
+        return notes.term(match[1], entry.anchor, _meaning(entry, page))
 
-    made, open_tags, at = [], [], 0
+    made, open_tags, at, prose = [], [], 0, False
     while tag := _TAG.search(html, at):
-        name, end = tag[2].lower(), tag.end()
-        if not tag[1] and (name in _WHOLE or 'class="provenance"' in tag[3]):
+        closes, name, attributes = tag.groups()
+        start, end, name = tag.start(), tag.end(), name.lower()
+        if not closes and (name in _WHOLE or 'class="provenance"' in attributes):
             end = max(end, html.find(f"</{name}>", end))
-        made += [_words(html[at : tag.start()], open_tags, pattern, link), html[tag.start() : end]]
+        made += [pattern.sub(link, html[at:start]), html[start:end]] if prose else [html[at:end]]
         at = end
         if name in _QUIET or name in _SPOKEN:
-            if not tag[1]:
+            if not closes:
                 open_tags.append(name)
             elif name in open_tags:
                 del open_tags[len(open_tags) - 1 - open_tags[::-1].index(name) :]
+            prose = not _SPOKEN.isdisjoint(open_tags) and _QUIET.isdisjoint(open_tags)
     return "".join([*made, html[at:]])
 
 
-def _words(text: str, open_tags: list[str], pattern: re.Pattern, link: object) -> str:
-    """Text between two tags, its terms linked if it is prose."""
-    if not text or text.isspace() or not _SPOKEN.intersection(open_tags) or _QUIET.intersection(open_tags):
-        return text
-    return pattern.sub(link, text)  # type: ignore[arg-type]
+@lru_cache(maxsize=512)  # every machine's page says the same of a term
+def _meaning(entry: Entry, page: str) -> Markup:
+    """A term's note, on a page from where the glossary is at `page`."""
+    more = Markup('<a href="{}#{}">Glossary</a>').format(page, entry.anchor)
+    return notes.facts(Markup("<b>{}</b>: {}").format(entry.term, entry.means), (("See", more),))

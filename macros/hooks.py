@@ -8,12 +8,13 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemBytecodeCache, FileSystemLoader
+from jinja2 import FileSystemBytecodeCache, FileSystemLoader, pass_context
 from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
@@ -24,6 +25,7 @@ from macros import asides, chart_cache, glossary, notes, processes, rendering, w
 
 TEMPLATES = chart_cache.ENVIRONMENT / f"templates-{version('jinja2')}"
 _round: Any = None  # of the build under way (`macros.apart.Round`)
+_terms: tuple[glossary.Entry, ...] = ()  # of its glossary
 _let_go: Any = None  # of this folder, which one process builds at a time
 _serving = False  # `mkdocs serve`: this process will build again
 _preview = False  # that, or INKLAB_PREVIEW=1: open parts are shown instead of stopping the build
@@ -52,6 +54,22 @@ class _Shown(FileSystemLoader):
         return sorted(found)
 
 
+def _shared() -> Callable[..., str]:
+    """For templates: a part of the frame that all pages of a folder share, rendered once a build; a page in the menus has its own."""
+    made: dict[tuple[str, ...], str] = {}
+
+    @pass_context
+    def shared(context: Any, part: str, caller: Callable[[], str]) -> str:
+        page = context["page"]
+        url = page.url if page else ""
+        key = part, context["base_url"], url if page in context["nav"].pages else url.rsplit("/", 2)[0]
+        if key not in made:
+            made[key] = caller()
+        return made[key]
+
+    return shared
+
+
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
     global _preview, _serving
@@ -76,6 +94,7 @@ def on_config(config: Any) -> None:
     def keeping() -> Any:
         env = plain()
         env.loader, env.bytecode_cache = _Shown(env.loader.searchpath), rendering.byte_code
+        env.globals["shared"] = _shared()
         return env
 
     config.theme.get_env = keeping
@@ -113,11 +132,13 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_nav(nav: Any, config: Any, files: Any) -> None:
     """Begin the machines' pages and the downloads: what every page shows of the others is known by now."""
-    global _round
+    global _round, _terms
     from macros import again, ahead, apart, chart_cache, current_book, downloads, export, outputs
     from macros.flat import Table
 
     book = current_book()
+    home = files.get_file_from_path("glossary.md")
+    _terms = glossary.entries(home.content_string) if home else ()
     for page in nav.pages:
         page.read_source(config)  # menus name a page by its front matter
     env = config.theme.get_env()
@@ -152,9 +173,9 @@ def _common(config: Any, files: Any, nav: Any) -> list[object]:
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Terms of the glossary linked where a page first uses them; below its text, the notes that its links lead to."""
-    home = files.get_file_from_path("glossary.md")
+    home = files.src_uris.get("glossary.md")
     if home and page.file is not home:
-        html = glossary.mark(html, glossary.entries(home.content_string), home.url_relative_to(page.file))
+        html = glossary.mark(html, _terms, home.url_relative_to(page.file))
     html = asides.back(html)
     return html + str(notes.section(html))
 

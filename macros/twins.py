@@ -9,12 +9,12 @@ from collections.abc import Callable
 from html_to_markdown import ConversionOptions, convert
 
 _LABEL = re.compile(r'aria-label="([^"]*)"')
-_NOTES = re.compile(r'(?<=</summary>)<ol>(<li id="(?:from|term)-.*)</ol>(?=</details>)', re.S)
+_NOTES = re.compile(r'</summary><ol>(<li id="(?:from|term)-.*)</ol></details>', re.S)
 _REST = r"""\b[^>"]*(?:"[^"]*"[^>"]*)*>"""  # of a tag
 _LINK = re.compile(r"""<a\s[^>]*?\bhref="([^"]*)"[^>"]*(?:"[^"]*"[^>"]*)*>(.*?)</a>""", re.S)
 _SILENT = re.compile(rf"<(?:/?(?:data|span|thead|tbody|dl|dd|p)|t[hdr]){_REST}")
 _MARKS = [(re.compile(rf"</?(?:b|strong){_REST}"), "**"), (re.compile(rf"</?em{_REST}"), "*"), (re.compile(rf"</?code{_REST}"), "`")]
-_PLACE = re.compile(r"^(.*)WRITTEN(\d+)ABOVE$", re.M)
+_PLACE = re.compile(r"WRITTEN(\d+)ABOVE$", re.M)
 
 
 def markdown(content: str, title: str) -> str:
@@ -37,7 +37,8 @@ def markdown(content: str, title: str) -> str:
         return f"<p>Chart: {label[1]}</p>"
 
     plain = _each(content, "<svg", "</svg>", chart)
-    plain = re.sub(r"<(button|script|style|template)\b.*?</\1>", "", plain, flags=re.S)
+    for silent in ("template", "script", "style", "button"):  # the first may hold the others
+        plain = _each(plain, f"<{silent}", f"</{silent}>", lambda inside: "")
     written: list[str] = []  # what is not for the library: it took most of a page's time for its tables and notes
 
     def place(text: str, html: str) -> str:
@@ -47,13 +48,18 @@ def markdown(content: str, title: str) -> str:
         return f"<p>WRITTEN{len(written) - 1}ABOVE</p>"
 
     plain = _each(plain, "<table", "</table>", lambda inside: place(_table(inside.partition(">")[2]), f"<table{inside}</table>"))
-    plain = _NOTES.sub(lambda found: place(_notes(found[1]), found[0]), plain)
+    plain = _NOTES.sub(lambda found: f"</summary>{place(_notes(found[1]), f'<ol>{found[1]}</ol>')}</details>", plain)
+    plain = _each(plain, RUN, "</dl>", lambda inside: place(_facts(inside.partition(">")[2]), f"{RUN}{inside}</dl>"))
     plain = re.sub(r"<mspace\b[^>]*>(?:</mspace>)?", "<mtext>\u00a0</mtext>", plain)
     if "<h1" not in plain:
         plain = f"<h1>{html.escape(title)}</h1>{plain}"
     text = convert(plain, OPTIONS).content or ""
-    text = _PLACE.sub(lambda found: found[1] + html.unescape(written[int(found[2])]).replace("\n", f"\n{found[1]}"), text)
-    return text.strip() + "\n"
+
+    def put(found: re.Match) -> str:
+        before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]  # the mark of a quotation or an item
+        return html.unescape(written[int(found[1])]).replace("\n", f"\n{before}")
+
+    return _PLACE.sub(put, text).strip() + "\n"
 
 
 def _each(text: str, start: str, end: str, made: Callable[[str], str]) -> str:
@@ -88,12 +94,21 @@ def _notes(items: str) -> str:
     1. **28 %**, computed
         - Formula: a ÷ b
     """
-    text = _words(" ".join(items.split()).replace("<dt>", "\n").replace("</dt> <dd>", ": ").replace("</dt><dd>", ": "))
+    text = _words(" ".join(items.split()).replace("</dd><dt>", "\n").replace("<dl><dt>", "\n").replace("</dt> <dd>", ": ").replace("</dt><dd>", ": "))
     lines: list[str] = []
     for number, note in enumerate(text.split("</li>")[:-1], 1):
         about, *facts = (line.strip() for line in note.partition(">")[2].split("\n"))
         lines += [f"{number}. {about}", *(f"    - {fact}" for fact in facts)]
     return "\n".join(lines)
+
+
+def _facts(pairs: str) -> str:
+    """A run's facts, words without marks: a paragraph for each name and each fact; else as `_table`.
+
+    >>> _facts("<dt>Engine</dt> <dd>llama.cpp</dd><dt>Power</dt> <dd>not recorded</dd>")
+    'Engine\\n\\nllama.cpp\\n\\nPower\\n\\nnot recorded'
+    """
+    return " ".join(pairs.split()).replace("</dt> <dd>", "\n\n").replace("</dd><dt>", "\n\n").replace("<dt>", "").replace("</dd>", "")
 
 
 def _words(markup: str) -> str:
@@ -104,4 +119,5 @@ def _words(markup: str) -> str:
     return text
 
 
+RUN = '<dl class="provenance"'
 OPTIONS = ConversionOptions(heading_style="atx", bullets="-")

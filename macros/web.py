@@ -7,8 +7,7 @@ import hashlib
 import html
 import re
 
-_SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script>", re.S)
-_PARAGRAPH = re.compile(r"^<p>(.+?)</p>", re.M | re.S)
+_MUTE = re.compile(r"<pre\b(?![^>]*\btabindex)")
 _HREF = re.compile(r'(<a\b[^>]*?\shref=")([^":#?]*)((?:\?[^"#]*)?(?:#[^"]*)?")')
 
 
@@ -17,7 +16,8 @@ def policy(page: str) -> str:
 
     Styles may stand inline: a chart and the theme set them on elements.
     """
-    inline = {body for attributes, body in _SCRIPT.findall(page) if "src=" not in attributes and not re.search(r'type="?(?!module|text/javascript)\w', attributes)}
+    scripts = [part.partition(">") for part in page.split("<script")[1:]]
+    inline = {rest.partition("</script>")[0] for attributes, _, rest in scripts if "src=" not in attributes and not re.search(r'type="?(?!module|text/javascript)\w', attributes)}
     hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()}'" for body in sorted(inline)]
     rules = {
         "default-src": "'none'", "script-src": " ".join(["'self'", *hashes]), "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data: blob:",
@@ -32,12 +32,13 @@ def roomy(page: str) -> str:
     >>> roomy("<p>One <b>two</b></p>")
     '<p style="--chars:7">One <b>two</b></p>'
     """
-    return _PARAGRAPH.sub(lambda p: f'<p style="--chars:{len(text(p[1]))}">{p[1]}</p>', page)
+    first, *paragraphs = f"\n{page}".split("\n<p>")
+    return "".join([first, *(f'\n<p style="--chars:{len(text(p.partition("</p>")[0]))}">{p}' for p in paragraphs)])[1:]
 
 
 def guarded(page: str) -> str:
     """A page with its policy as the first thing after its encoding, so that it holds for all that follows; code that scrolls takes the focus."""
-    page = re.sub(r"<pre\b(?![^>]*\btabindex)", '<pre tabindex="0"', page)  # what scrolls can be reached by keyboard
+    page = _MUTE.sub('<pre tabindex="0"', page)  # what scrolls can be reached by keyboard
     tag = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy(page))}">'
     return re.sub(r'(<meta charset="[^"]*">)', lambda m: f"{m[1]}\n      {tag}", page, count=1)
 
