@@ -188,7 +188,7 @@ def document(kind: type[BaseModel], path: Path) -> Any:
     except (OSError, guard.Refused):
         return parse(kind, path, shown)  # which says why
     kept = snapshot.of(ROOT)
-    key = kept.key(kind, path.name, data)
+    key = kept.key(kind, path.name, hashlib.sha256(data).digest())
     return kept.get(kind, key) if kept.whole(key, ROOT / "raw") else parse(kind, path, shown, data)
 
 
@@ -226,8 +226,8 @@ def _gist(document: Any) -> str:
     return gist.model_dump_json() if gist else ""
 
 
-def _packed(job: snapshot.Job) -> tuple[bytes, snapshot.Packed] | None:
-    """What a snapshot keeps of a file; None where anything is wrong with it, which is said when it is read in its turn."""
+def _packed(job: snapshot.Job) -> tuple[bytes, snapshot.Packed, seals.Sums] | None:
+    """What a snapshot keeps of a file, and its sums; None where anything is wrong with it, which is said when it is read in its turn."""
     kind, place, root = job
     try:
         data = snapshot.content(place, root)
@@ -235,7 +235,8 @@ def _packed(job: snapshot.Job) -> tuple[bytes, snapshot.Packed] | None:
     except (OSError, LabError):
         return None
     text = None if own else snapshot.packed(document, _gist(document))
-    return text and (snapshot.Snapshot.key(kind, os.path.basename(place), data), text)
+    sums = seals.sums(data)
+    return text and (snapshot.Snapshot.key(kind, os.path.basename(place), sums.whole), text, sums)
 
 
 def load(root: Path = ROOT) -> Lab:
@@ -269,21 +270,22 @@ def load(root: Path = ROOT) -> Lab:
             broken.add(name)
             return
         try:
-            data = snapshot.content(place, root)
+            data = b"" if place in told else snapshot.content(place, root)
         except OSError as error:
             problems.append(f"labdata/{place}: file: cannot be read; {error.strerror}")
             broken.add(name)
             return
+        sums = told.get(place) or seals.sums(data)
         beside = f"{'ink' if kind is Ink else 'runs'}/{name}"
         if kind in (Ink, Run):
             later_seal = found["seals"].get(beside)
-            wrong = seals.problem(data, f"labdata/{place}", later_seal and later_seal.sha256)
+            wrong = seals.problem(sums, f"labdata/{place}", later_seal and later_seal.sha256)
             problems.extend([wrong] if wrong else [])
         if kind is Ink:
-            ink_sha256[name] = hashlib.sha256(data).hexdigest()
-        key = digests[place] = kept.key(kind, file, data)
+            ink_sha256[name] = sums.whole.hex()
+        key = digests[place] = kept.key(kind, file, sums.whole)
         used.add(key)
-        if not kept.whole(key, raw):
+        if place not in told and not kept.whole(key, raw):
             try:
                 document, own = _checked(kind, place, root, data)
             except LabError as error:
@@ -303,7 +305,9 @@ def load(root: Path = ROOT) -> Lab:
         return sorted(n for n in names.get(folder, ()) if n.endswith(".yml"))
 
     files = [(folder, n, *split(n)) for folder in ("ink", *runs) for n in listed(folder)]
-    kept.fill(_packed, [(Ink if folder == "ink" else Run, f"{folder}/{n}", root) for folder, n, _, word in files if not word and not {folder, f"{folder}/{n}"} & odd])
+    # By hand is written what takes longest to read: first, lest one process ends long after the others.
+    jobs = [(GgufFiles, "gguf_files.yml"), *((Chips, f"chips/{n}") for n in listed("chips")), *((Ink if f == "ink" else Run, f"{f}/{n}") for f, n, _, word in files if not word)]
+    told = kept.fill(_packed, [(kind, place, root) for kind, place in jobs if not {place, place.rpartition("/")[0]} & odd])
     for folder, kind, into in (("machines", Machine, ""), ("models", Model, ""), ("checks", Check, ""), ("latency", Latency, "latencies"), ("trials", Trials, ""), ("costs", Costs, "")):
         for n in listed(folder):
             read(kind, f"{folder}/{n}", into or folder, n.removesuffix(".yml"))

@@ -7,6 +7,7 @@ every reader. `LINE` says which lines those are; what is not wholly of them, and
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -32,10 +33,11 @@ _TEXT = "|".join([
 _FORMAL = r"(?!\d{1,6}(?:\.\d{1,6})?['\"])[\d +.-]"  # yaml_rs takes '2026-11-30' for a day
 _QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})[ !#-\[\]-~]*+\""
 _FLOW = rf"\[(?:(?:{_NUMBER}|null)(?:,(?: |\n {{2,26}})(?:{_NUMBER}|null))*)?\]|\{{\}}"
-_VALUE = rf"(?:{_NUMBER}|{_MOMENT}|true|false|null|{_TEXT}|{_QUOTED}|{_FLOW})"
+_VALUE = rf"(?:(?P<json>{_NUMBER}|{_FLOW}|true|false|null)|(?P<text>{_TEXT})|(?P<other>{_MOMENT}|{_QUOTED}))"  # JSON's words too, itself, the library's
 _KEY = rf"(?!{_WORD}:)[A-Za-z][A-Za-z0-9_.-]{{0,80}}:"
 # A list in brackets alone goes over more lines than one.
-LINE = re.compile(rf"(?:(?P<column> {{0,24}})(?P<dashes>(?:- ){{0,2}})(?P<key>{_KEY})?(?P<value>(?(key)(?: {_VALUE})?|{_VALUE}))|#[ -~]*)?", re.MULTILINE)
+LINE = re.compile(rf"(?:(?P<column> {{0,24}})(?!$)(?P<dashes>(?:- ){{0,2}})(?:(?P<key>{_KEY})(?:$| (?!$)))?{_VALUE}?|#[ -~]*)?", re.MULTILINE)
+_json = json.JSONDecoder().raw_decode
 _TO_COME: Any = object()  # the value of a key that stands on the lines below it
 
 
@@ -47,11 +49,19 @@ class _Lines(dict[str, Any]):
 
     def __missing__(self, line: str) -> tuple[int, int, str | None, Any] | None:
         found, said = LINE.fullmatch(line.replace("\r", "\n")), None
-        if not found or not found["key"] and found["dashes"] == "":
+        if not found:
             raise ValueError
-        if found["dashes"] is not None:
-            value = yaml_rs.loads(f"a: {found['value']}")["a"] if found["value"] else _TO_COME
-            said = len(found["column"]), len(found["dashes"]) // 2, found["key"] and found["key"][:-1], value
+        column, dashes, key, plain, value, other = found.groups()
+        if column is not None:
+            if plain:
+                value = _json(plain)[0]
+            elif other:
+                value = yaml_rs.loads(f"a: {other}")["a"]
+            elif value is None:
+                value = _TO_COME
+            if not key and (not dashes or value is _TO_COME):
+                raise ValueError
+            said = len(column), len(dashes) // 2, key and key[:-1], value
         if len(line) < 200:
             if len(self) > 50_000:
                 self.clear()
@@ -86,17 +96,19 @@ def read(text: str) -> Any:
                 into[key] = inner = [] if dashes else {}
                 at, into, is_list = column, inner, dashes > 0
             key = None
-        while column < at or column == at and is_list and not dashes:
-            at, into, is_list = around.pop()
-        if column != at or is_list != (dashes > 0):
-            raise ValueError
-        while dashes > 1 or dashes and name is not None:
-            dashes -= 1
-            inner = [] if dashes else {}
-            into.append(inner)
-            around.append((at, into, is_list))
-            at, into, is_list = at + 2, inner, dashes > 0
-        if value.__class__ is list or value.__class__ is dict:  # the line may come again
+        if column != at or is_list or dashes:  # most lines are one more key of what is read into
+            while column < at or column == at and is_list and not dashes:
+                at, into, is_list = around.pop()
+            if column != at or is_list != (dashes > 0):
+                raise ValueError
+            while dashes > 1 or dashes and name is not None:
+                dashes -= 1
+                inner = [] if dashes else {}
+                into.append(inner)
+                around.append((at, into, is_list))
+                at, into, is_list = at + 2, inner, dashes > 0
+        kind = value.__class__
+        if kind is list or kind is dict:  # the line may come again
             value = value.copy()
         if name is None:
             into.append(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import AwareDatetime
 
@@ -20,6 +21,7 @@ TOOL = f"inklab {VERSION}"
 MARK = "# sha256 of all above: "
 BESIDE = ("seal", "withdrawn", "errata", "open")  # <name>.<word>.yml stands beside <name>.yml
 _LAST = re.compile(rb"\n" + re.escape(MARK.encode()) + rb"([0-9a-f]{64})\n\Z")
+_LONG = len(f"\n{MARK}") + 64 + 1  # what that matches [B]
 
 
 Commit = key("Git commit checked out then; null: no git", "4e96b21...", pattern=r"^[0-9a-f]{7,64}$")
@@ -61,25 +63,38 @@ def close(text: str) -> str:
     return f"{body}{MARK}{hashlib.sha256(body.encode()).hexdigest()}\n"
 
 
-def problem(data: bytes, shown: str, later: str | None) -> str | None:
+class Sums(NamedTuple):
+    """A file's SHA-256, and of everything above its seal, with what the seal says it is [hex]; None: it has no seal."""
+
+    whole: bytes
+    above: str | None
+    sealed: str | None
+
+
+def sums(data: bytes) -> Sums:
+    """The sums of a file's bytes, each of which is hashed once."""
+    last = _LAST.match(data, max(0, len(data) - _LONG))
+    if not last:
+        return Sums(hashlib.sha256(data).digest(), None, None)
+    running = hashlib.sha256(data[: last.start() + 1])
+    above = running.hexdigest()
+    running.update(data[last.start() + 1 :])
+    return Sums(running.digest(), above, last[1].decode())
+
+
+def problem(found: Sums, shown: str, later: str | None) -> str | None:
     """What is wrong with a sealed file, in one line; None: every byte is as it was sealed.
 
     Args:
-        data: the file's bytes
+        found: the sums of the file's bytes
         shown: its name in the message
         later: the hash in the seal beside it; None: there is no such seal
     """
-    last = _LAST.search(data)
     cure = "restore the file (git log -p shows what changed); a wrong one is withdrawn, not edited: python -m bench withdraw"
-    if last:
-        found, sealed = hashlib.sha256(data[: last.start() + 1]).hexdigest(), last[1].decode()
-        if found != sealed:
-            return f"{shown}: seal: a byte was changed since it was sealed; got {found[:12]}…, sealed as {sealed[:12]}…; {cure}"
-    if later:
-        found = hashlib.sha256(data).hexdigest()
-        if found != later:
-            return f"{shown}: seal: a byte was changed since it was sealed; got {found[:12]}…, sealed as {later[:12]}…; {cure}"
-    if not last and not later:
+    for got, sealed in ((found.above, found.sealed), (found.whole.hex(), later)):
+        if got and sealed and got != sealed:
+            return f"{shown}: seal: a byte was changed since it was sealed; got {got[:12]}…, sealed as {sealed[:12]}…; {cure}"
+    if not found.sealed and not later:
         return (f"{shown}: seal: none, so nothing shows that it is as it was written; got a file without one; "
                 f"restore its last line, or python -m bench seal {shown} seals it as it stands and says so")
     return None

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pydantic_core
 from pydantic import VERSION, BaseModel
@@ -26,6 +26,7 @@ from pydantic import VERSION, BaseModel
 from macros import files, processes
 from macros.fields import Document
 
+T = TypeVar("T")
 FILE = Path(".cache/labdata.sqlite")
 AT_HAND = 5000  # documents kept as objects, some 35 KB each; the others are decoded when asked for
 WORTH_PROCESSES = 300  # files: a second's work
@@ -54,9 +55,9 @@ class Snapshot:
         self._at_hand: OrderedDict[bytes, Any] = OrderedDict()
 
     @staticmethod
-    def key(kind: type[BaseModel], name: str, data: bytes) -> bytes:
-        """What a file of this name and these bytes goes by."""
-        return hashlib.sha256(b"\0".join((_read_by(), kind.__name__.encode(), name.encode(), data))).digest()
+    def key(kind: type[BaseModel], name: str, whole: bytes) -> bytes:
+        """What a file of this name goes by, the SHA-256 of whose bytes is `whole`."""
+        return hashlib.sha256(b"\0".join((_read_by(), kind.__name__.encode(), name.encode(), whole))).digest()
 
     def whole(self, key: bytes, raw: Path) -> bool:
         """Whether a document is kept, and what its sources name in `raw` is still there."""
@@ -115,29 +116,35 @@ class Snapshot:
         self._beside[key] = [raw, gist]
         return True
 
-    def fill(self, pack: Callable[[Job], tuple[bytes, Packed] | None], jobs: list[Job]) -> None:
+    def fill(self, pack: Callable[[Job], tuple[bytes, Packed, T] | None], jobs: list[Job]) -> dict[str, T]:
         """Keep what is lacking, read on every core, where that is worth starting processes; a sample says whether anything lacks.
 
         Args:
-            pack: a file's key and what `packed` makes of it; None where anything is wrong with it
+            pack: a file's key, what `packed` makes of it, and what else to tell of it; None where anything is wrong with it
+
+        Returns:
+            what else was told of each file kept now, by its place
         """
+        told: dict[str, T] = {}
         cores = min(processes.cores(), 8)
         if cores == 1 or len(jobs) < WORTH_PROCESSES or not any(map(self._lacks, jobs[::WORTH_PROCESSES])):
-            return
+            return told
         lacking = [job for job in jobs if self._lacks(job)] if self._beside else jobs
         if len(lacking) < WORTH_PROCESSES:
-            return
+            return told
         # A fork has all modules loaded, and nothing runs beside this process yet: a site is read before it is drawn.
         method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
         with contextlib.suppress(OSError, BrokenProcessPool), processes.pool(cores, method) as pool:
-            for done in pool.map(pack, lacking, chunksize=50):
-                if done:
-                    self.store(done[0], *done[1])
+            for job, done in zip(lacking, pool.map(pack, lacking, chunksize=50), strict=True):
+                if done and self.store(done[0], *done[1]):
+                    told[job[1]] = done[2]
+        return told
 
     def _lacks(self, job: Job) -> bool:
         kind, place, root = job
         try:
-            return not self.whole(self.key(kind, os.path.basename(place), content(place, root)), root / "raw")
+            whole = hashlib.sha256(content(place, root)).digest()
+            return not self.whole(self.key(kind, os.path.basename(place), whole), root / "raw")
         except OSError:
             return False  # said when it is read in its turn
 
