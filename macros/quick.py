@@ -27,14 +27,22 @@ _TEXT = "|".join([
     rf"(?!{_WORD}$)[A-Za-z/(]{_REST}",
     rf"(?=.*[/()%,;G-HJ-MP-SU-WYg-hj-mp-su-wy])\d{_REST}",  # 14450 tok/s; what no number has and no moment
     r"\d+\.\d+\.\d+(?:\.\d+)?",  # a version
+    r"20\d\d-\d\d-\d\d-\d{6}",  # a run
     r"(?=[0-9be]*+[acdf])[0-9a-f]++",  # a hash; without those letters it could be a number with an exponent
 ])
-_FORMAL = r"(?!\d{1,6}(?:\.\d{1,6})?['\"])[\d +.-]"  # yaml_rs takes '2026-11-30' for a day
-_QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})[ !#-\[\]-~]*+\""
-_FLOW = rf"\[(?:(?:{_NUMBER}|null)(?:,(?: |\n {{2,26}})(?:{_NUMBER}|null))*)?\]|\{{\}}"
-_VALUE = rf"(?:{_NUMBER}|{_MOMENT}|true|false|null|{_TEXT}|{_QUOTED}|{_FLOW})"
+_FORMAL = r"(?!\d{1,6}(?:\.\d{1,6})?['\"]|[^'\"]*[a-su-yA-SU-Y,;/()%])[\d +.-]"  # yaml_rs takes '2026-11-30' for a day, '12:30:00' for a time
+_QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})(?:[ !#-\[\]-~]++|\\[\"\\])*+\""
 _KEY = rf"(?!{_WORD}:)[A-Za-z][A-Za-z0-9_.-]{{0,80}}:"
-# A list in brackets alone goes over more lines than one.
+_ENDS = r"(?=[,\]}])"
+_REST_INSIDE = r"(?:[!\"$-+\--9;->@-Z\\^-z|~]++|:(?=[\w/])| ++(?![#,\]}]))*+"  # of brackets: a comma, a question mark or a bracket ends it
+_TEXT_INSIDE = rf"(?!{_WORD}{_ENDS})[A-Za-z/(]{_REST_INSIDE}|(?=[^,\]}}]*[/()%;G-HJ-MP-SU-WYg-hj-mp-su-wy])\d{_REST_INSIDE}"
+_ITEM = rf"(?:(?:{_NUMBER}|{_DAY}|true|false|null){_ENDS}|{_TEXT_INSIDE}|{_QUOTED})"
+_AND = r",(?: |\n {2,26})"
+_LIST = rf"\[(?:{_ITEM}(?:{_AND}{_ITEM})*)?\]"
+_FIELD = rf"{_KEY} (?:{_ITEM}|{_LIST})"
+_FLOW = rf"{_LIST}|\{{(?:{_FIELD}(?:{_AND}{_FIELD})*)?\}}"
+_VALUE = rf"(?:{_NUMBER}|{_MOMENT}|true|false|null|{_TEXT}|{_QUOTED}|{_FLOW})"
+# What stands in brackets alone goes over more lines than one.
 LINE = re.compile(rf"(?:(?P<column> {{0,24}})(?P<dashes>(?:- ){{0,2}})(?P<key>{_KEY})?(?P<value>(?(key)(?: {_VALUE})?|{_VALUE}))|#[ -~]*)?", re.MULTILINE)
 _TO_COME: Any = object()  # the value of a key that stands on the lines below it
 
@@ -52,7 +60,7 @@ class _Lines(dict[str, Any]):
         if found["dashes"] is not None:
             value = yaml_rs.loads(f"a: {found['value']}")["a"] if found["value"] else _TO_COME
             said = len(found["column"]), len(found["dashes"]) // 2, found["key"] and found["key"][:-1], value
-        if len(line) < 200:
+        if len(line) < 200 and line.count("[") + line.count("{") < 2:  # what is read twice is copied, but not what lies in it
             if len(self) > 50_000:
                 self.clear()
             self[line] = said
