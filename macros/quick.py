@@ -37,13 +37,12 @@ _ENDS = r"(?=[,\]}])"
 _REST_INSIDE = r"(?:[!\"$-+\--9;->@-Z\\^-z|~]++|:(?=[\w/])| ++(?![#,\]}]))*+"  # of brackets: a comma, a question mark or a bracket ends it
 _TEXT_INSIDE = rf"(?!{_WORD}{_ENDS})[A-Za-z/(]{_REST_INSIDE}|(?=[^,\]}}]*[/()%;G-HJ-MP-SU-WYg-hj-mp-su-wy])\d{_REST_INSIDE}"
 _ITEM = rf"(?:(?:{_NUMBER}|{_DAY}|true|false|null){_ENDS}|{_TEXT_INSIDE}|{_QUOTED})"
-_AND = r",(?: |\n {2,26})"
-_LIST = rf"\[(?:{_ITEM}(?:{_AND}{_ITEM})*)?\]"
-_FIELD = rf"{_KEY} (?:{_ITEM}|{_LIST})"
-_FLOW = rf"{_LIST}|\{{(?:{_FIELD}(?:{_AND}{_FIELD})*)?\}}"
+_AND = r",(?: |\n {2,26})(?![\]}])"
+_LIST = rf"\[(?:{_ITEM}(?:{_AND}|(?=\])))*+\]"
+_FLOW = rf"{_LIST}|\{{(?:{_KEY} (?:{_ITEM}|{_LIST})(?:{_AND}|(?=\}})))*+\}}"
 _VALUE = rf"(?:{_NUMBER}|{_MOMENT}|true|false|null|{_TEXT}|{_QUOTED}|{_FLOW})"
 # What stands in brackets alone goes over more lines than one.
-LINE = re.compile(rf"(?:(?P<column> {{0,24}})(?P<dashes>(?:- ){{0,2}})(?P<key>{_KEY})?(?P<value>(?(key)(?: {_VALUE})?|{_VALUE}))|#[ -~]*)?", re.MULTILINE)
+LINE = re.compile(rf"(?:(?P<column> {{0,24}})(?P<dashes>(?:- ){{0,2}})(?P<key>{_KEY})?(?(key)|(?!$))(?P<value>(?:(?(key) ){_VALUE})?)|#[ -~]*)?", re.MULTILINE)
 _TO_COME: Any = object()  # the value of a key that stands on the lines below it
 
 
