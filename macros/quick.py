@@ -30,7 +30,7 @@ _TEXT = "|".join([
     r"20\d\d-\d\d-\d\d-\d{6}",  # a run
     r"(?=[0-9be]*+[acdf])[0-9a-f]++",  # a hash; without those letters it could be a number with an exponent
 ])
-_FORMAL = r"(?!\d{1,6}(?:\.\d{1,6})?['\"]|[^'\"]*[a-su-yA-SU-Y,;/()%])[\d +.-]"  # yaml_rs takes '2026-11-30' for a day, '12:30:00' for a time
+_FORMAL = r"(?=[\d +.-])(?!\d{1,6}(?:\.\d{1,6})?['\"]|[^'\"]*[a-su-yA-SU-Y,;/()%])"  # yaml_rs takes '2026-11-30' for a day, '12:30:00' for a time
 _QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})(?:[ !#-\[\]-~]++|\\[\"\\])*+\""
 _KEY = rf"(?!{_WORD}:)[A-Za-z][A-Za-z0-9_.-]{{0,80}}:"
 _ENDS = r"(?=[,\]}])"
@@ -39,7 +39,8 @@ _TEXT_INSIDE = rf"(?!{_WORD}{_ENDS})[A-Za-z/(]{_REST_INSIDE}|(?=[^,\]}}]*[/()%;G
 _ITEM = rf"(?:(?:{_NUMBER}|{_DAY}|true|false|null){_ENDS}|{_TEXT_INSIDE}|{_QUOTED})"
 _AND = r",(?: |\n {2,26})(?![\]}])"
 _LIST = rf"\[(?:{_ITEM}(?:{_AND}|(?=\])))*+\]"
-_FLOW = rf"{_LIST}|\{{(?:{_KEY} (?:{_ITEM}|{_LIST})(?:{_AND}|(?=\}})))*+\}}"
+_NUMBERS = rf"\[(?:{_NUMBER}|null)(?:,(?: |\n {{2,26}})(?:{_NUMBER}|null))*+\]"  # a run's samples, most of all that stands in brackets
+_FLOW = rf"{_NUMBERS}|{_LIST}|\{{(?:{_KEY} (?:{_ITEM}|{_LIST})(?:{_AND}|(?=\}})))*+\}}"
 _VALUE = rf"(?:{_NUMBER}|{_MOMENT}|true|false|null|{_TEXT}|{_QUOTED}|{_FLOW})"
 # What stands in brackets alone goes over more lines than one.
 LINE = re.compile(rf"(?:(?P<column> {{0,24}})(?P<dashes>(?:- ){{0,2}})(?P<key>{_KEY})?(?(key)|(?!$))(?P<value>(?:(?(key) ){_VALUE})?)|#[ -~]*)?", re.MULTILINE)
@@ -53,13 +54,13 @@ class _Lines(dict[str, Any]):
     """
 
     def __missing__(self, line: str) -> tuple[int, int, str | None, Any] | None:
-        found, said = LINE.fullmatch(line.replace("\r", "\n")), None
+        found, said, value = LINE.fullmatch(line.replace("\r", "\n")), None, None
         if not found or not found["key"] and found["dashes"] == "":
             raise ValueError
         if found["dashes"] is not None:
             value = yaml_rs.loads(f"a: {found['value']}")["a"] if found["value"] else _TO_COME
             said = len(found["column"]), len(found["dashes"]) // 2, found["key"] and found["key"][:-1], value
-        if len(line) < 200 and line.count("[") + line.count("{") < 2:  # what is read twice is copied, but not what lies in it
+        if len(line) < 200 and (value.__class__ is not dict or not value):  # `read` copies what comes again, but not a list inside it
             if len(self) > 50_000:
                 self.clear()
             self[line] = said
