@@ -35,7 +35,7 @@ def forget_what_changed() -> None:
     found = hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files if path.is_file())).hexdigest()
     if found != _read:
         chip_names.forget()
-        for kept in (calibration.fitted, calibration.cases, scored, by_class, headline, worst):
+        for kept in (calibration.fitted, calibration.rows, calibration.cases, scored, by_class, headline, worst):
             kept.cache_clear()
     _read = found
 
@@ -194,7 +194,7 @@ def noise_floor() -> dict[str, float]:
         for r in of_phase(phase):
             same.setdefault(tuple(r[c] for c in ("chip", "backend", "model", "quant", "test", "flash_attn")), []).append(r["measured_tok_s"])
         apart[phase] = [max(a / b, b / a) - 1 for rates in same.values() for i, a in enumerate(rates) for b in rates[i + 1 :]]
-    sigmas = [float(r["tok_s_sigma"]) / float(r["tok_s"]) for r in corpus.measurements() if r["tok_s_sigma"]]
+    sigmas = [float(r["tok_s_sigma"]) / float(r["tok_s"]) for r in calibration.rows() if r["tok_s_sigma"]]
     return {**{phase: statistics.median(a) for phase, a in apart.items()}, "pairs": sum(map(len, apart.values())), "with_sigma": len(sigmas), "sigma": statistics.median(sigmas)}
 
 

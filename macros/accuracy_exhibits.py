@@ -7,7 +7,7 @@ import statistics
 
 from markupsafe import Markup
 
-from macros import accuracy, calibration, corpus, figure_rows, noise
+from macros import accuracy, calibration, figure_rows, noise
 from macros.evidence import figure, table
 from macros.narrative import Book
 from macros.tables import Column
@@ -29,7 +29,7 @@ def facts() -> dict:
     return {
         **{name: {k: share(v) for k, v in part.items() if k not in ("rows", "chips")} | {"rows": int(part["rows"]), "chips": int(part["chips"])}
            for name, part in head.items() if name != "mixed"},
-        "scored": len(accuracy.scored()), "refused": len(corpus.measurements()) - len(accuracy.scored()), "mixed": int(head["mixed"]["rows"]),
+        "scored": len(accuracy.scored()), "refused": len(calibration.rows()) - len(accuracy.scored()), "mixed": int(head["mixed"]["rows"]),
         "by_chip": {phase: share(x, f"{PREDICTED}; the median over chips of each one's median") for phase, x in accuracy.by_chip().items()},
         "noise": {phase: share(floor[phase], "two posts of one test on one chip") for phase in ("decode", "prefill")}, "noise_pairs": int(floor["pairs"]),
         "noise_sigma": share(floor["sigma"], "σ over mean, as posted"),

@@ -47,10 +47,16 @@ def fitted() -> dict:
 
 
 @cache
+def rows() -> list[dict[str, str]]:
+    """The corpus, read and checked once. Raises corpus.CorpusError."""
+    return corpus.measurements()
+
+
+@cache
 def cases() -> list[tuple[dict[str, str], corpus.Case]]:
     """The corpus's rows that can be predicted, each with its case."""
     found = []
-    for row in corpus.measurements():
+    for row in rows():
         try:
             found.append((row, corpus.case(row)))
         except NotPredictable:

@@ -72,7 +72,10 @@ DELTA_NET = ("qwen35", "qwen35moe", "qwen3next")
 ALTUP, LAUREL = 4, 64  # Gemma 3n's parallel streams and low-rank residual, fixed in llama.cpp
 
 
-def layout(shape: Shape) -> Named:
+Parts = tuple[list[tuple[str, Dims]], list[tuple[list[int], list[tuple[str, Dims]]]], list[tuple[str, Dims]]]
+
+
+def layout(shape: Shape) -> list[tuple[str, Dims]]:
     """Every tensor of a model, in file order: name and dimensions.
 
     Draft layers and vectors of rotation factors are left out (under 1 % of a model's bytes
@@ -81,9 +84,28 @@ def layout(shape: Shape) -> Named:
     Raises:
         ValueError: no layout for this architecture.
     """
+    before, kinds, after = parts(shape)
+    layers = dict(sorted((i, tensors) for alike, tensors in kinds for i in alike))
+    return [*before, *((f"blk.{i}.{name}", dims) for i, tensors in layers.items() for name, dims in tensors), *after]
+
+
+def parts(shape: Shape) -> Parts:
+    """The tensors before the layers, those of each kind of layer with the layers that are of it, and those after. Raises what `layout` does."""
     if shape.arch not in LAYOUTS:
         raise ValueError(f"no tensor layout for this architecture, read a file's header; got {shape.arch!r}; known: {', '.join(sorted(LAYOUTS))}")
-    how, recurrent, slides, embd = LAYOUTS[shape.arch], recurrent_flags(shape), window_flags(shape)[1], shape.n_embd
+    how, recurrent, slides, n_own = LAYOUTS[shape.arch], recurrent_flags(shape), window_flags(shape)[1], own_cache_layers(shape)
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    for i in range(shape.n_layer - shape.n_layer_nextn):
+        experts = shape.n_expert > 0 and i >= shape.n_layer_dense and (i + 1) % shape.expert_step == 0
+        kind = at(shape.n_ff, i), at(shape.n_head, i), at(shape.n_head_kv, i), recurrent[i], slides[i], i < n_own, experts
+        kinds.setdefault(kind, []).append(i)
+    after = "token_embd_norm.weight" if shape.arch in ("lfm2", "lfm2moe") else "output_norm.weight", (shape.n_embd,)
+    return (list(_before(shape)), [(layers, list(_layer(shape, how, *kind))) for kind, layers in kinds.items()],
+            [after] if shape.tied else [after, ("output.weight", (shape.n_embd, shape.n_vocab))])  # fmt: skip
+
+
+def _before(shape: Shape) -> Named:
+    embd = shape.n_embd
     yield "token_embd.weight", (embd, shape.n_vocab)
     if shape.n_embd_per_layer:
         n_trunk = shape.n_layer - shape.n_layer_nextn
@@ -95,18 +117,12 @@ def layout(shape: Shape) -> Named:
     if shape.arch == "gemma3n":
         yield "altup_proj.weight", (embd, embd, ALTUP - 1)
         yield "altup_unembd_proj.weight", (embd, embd, ALTUP - 1)
-    for i in range(shape.n_layer - shape.n_layer_nextn):
-        for name, dims in _layer(shape, how, i, recurrent[i], slides[i]):
-            yield f"blk.{i}.{name}", dims
-    yield "token_embd_norm.weight" if shape.arch in ("lfm2", "lfm2moe") else "output_norm.weight", (embd,)
-    if not shape.tied:
-        yield "output.weight", (embd, shape.n_vocab)
 
 
-def _layer(shape: Shape, how: Layout, i: int, recurrent: bool, slides: bool) -> Named:
-    embd, has_ff = shape.n_embd, at(shape.n_ff, i) > 0 or shape.n_expert > 0
-    attends = at(shape.n_head_kv, i) > 0 and (not recurrent or shape.arch == "falcon-h1")
-    replaced = shape.arch == "deci" and not attends and at(shape.n_head, i) > 0
+def _layer(shape: Shape, how: Layout, n_ff: int, n_head: int, n_head_kv: int, recurrent: bool, slides: bool, own: bool, experts: bool) -> Named:
+    embd, has_ff = shape.n_embd, n_ff > 0 or shape.n_expert > 0
+    attends = n_head_kv > 0 and (not recurrent or shape.arch == "falcon-h1")
+    replaced = shape.arch == "deci" and not attends and n_head > 0
     if how.attn_norm and (attends or replaced or shape.arch != "deci"):
         yield "attn_norm.weight", (embd,)
     if recurrent:
@@ -114,14 +130,13 @@ def _layer(shape: Shape, how: Layout, i: int, recurrent: bool, slides: bool) -> 
     if replaced:
         yield "attn_output.weight", (embd, embd)  # attention replaced by one matrix
     elif attends:
-        yield from _latent_attention(shape, i) if shape.kv_lora_rank else _attention(shape, how, i, slides)
+        yield from _latent_attention(shape, n_head) if shape.kv_lora_rank else _attention(shape, how, n_head, n_head_kv, slides, own)
     if has_ff:
         if how.ffn_norm:
             yield how.ffn_norm, (embd,)
         for n in range(how.post_norms):
             yield (POST, "post_ffw_norm.weight")[n], (embd,)
-        experts = shape.n_expert and i >= shape.n_layer_dense and (i + 1) % shape.expert_step == 0
-        yield from _experts(shape, how) if experts else _feed_forward(shape, how, at(shape.n_ff, i), "")
+        yield from _experts(shape, how) if experts else _feed_forward(shape, how, n_ff, "")
     if shape.n_embd_per_layer:
         yield "inp_gate.weight", (embd, shape.n_embd_per_layer)
         yield "proj.weight", (shape.n_embd_per_layer, embd)
@@ -132,10 +147,10 @@ def _layer(shape: Shape, how: Layout, i: int, recurrent: bool, slides: bool) -> 
         yield from (("laurel_l.weight", (embd, LAUREL)), ("laurel_r.weight", (LAUREL, embd)), ("laurel_post_norm.weight", (embd,)))
 
 
-def _attention(shape: Shape, how: Layout, i: int, slides: bool) -> Named:
+def _attention(shape: Shape, how: Layout, n_head: int, n_head_kv: int, slides: bool, own: bool) -> Named:
     embd, head = shape.n_embd, shape.head_dim_swa if slides and shape.head_dim_swa else shape.head_dim
-    q, kv = at(shape.n_head, i) * head, at(shape.n_head_kv, i) * head
-    own = i < own_cache_layers(shape) or shape.arch != "gemma4"  # Gemma 3n's files have unused ones too
+    q, kv = n_head * head, n_head_kv * head
+    own = own or shape.arch != "gemma4"  # Gemma 3n's files have unused ones too
     if how.fused_qkv:
         yield "attn_qkv.weight", (embd, q + 2 * kv)
     else:
@@ -151,12 +166,12 @@ def _attention(shape: Shape, how: Layout, i: int, slides: bool) -> Named:
     if how.output_bias:
         yield "attn_output.bias", (embd,)
     if how.sinks:
-        yield "attn_sinks.weight", (at(shape.n_head, i),)
+        yield "attn_sinks.weight", (n_head,)
 
 
-def _latent_attention(shape: Shape, i: int) -> Named:
+def _latent_attention(shape: Shape, n_head: int) -> Named:
     """DeepSeek's MLA, with its decompression stored whole (attn_kv_b) or split (attn_k_b, attn_v_b)."""
-    embd, n_head, rank = shape.n_embd, at(shape.n_head, i), shape.kv_lora_rank
+    embd, rank = shape.n_embd, shape.kv_lora_rank
     k_dim = shape.head_dim_mla or shape.head_dim
     v_dim = shape.head_dim_v_mla or shape.head_dim_v or shape.head_dim
     if shape.q_lora_rank:

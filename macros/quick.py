@@ -28,14 +28,23 @@ _TEXT = "|".join([
     rf"(?!{_WORD}$)[A-Za-z/(]{_REST}",
     rf"(?=.*[/()%,;G-HJ-MP-SU-WYg-hj-mp-su-wy])\d{_REST}",  # 14450 tok/s; what no number has and no moment
     r"\d+\.\d+\.\d+(?:\.\d+)?",  # a version
+    r"20\d\d-\d\d-\d\d-\d{6}",  # a run
     r"(?=[0-9be]*+[acdf])[0-9a-f]++",  # a hash; without those letters it could be a number with an exponent
 ])
-_FORMAL = r"(?!\d{1,6}(?:\.\d{1,6})?['\"])[\d +.-]"  # yaml_rs takes '2026-11-30' for a day
-_QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})[ !#-\[\]-~]*+\""
-_FLOW = rf"\[(?:(?:{_NUMBER}|null)(?:,(?: |\n {{2,26}})(?:{_NUMBER}|null))*)?\]|\{{\}}"
-_VALUE = rf"(?:(?P<json>{_NUMBER}|{_FLOW}|true|false|null)|(?P<text>{_TEXT})|(?P<other>{_MOMENT}|{_QUOTED}))"  # JSON's words too, itself, the library's
+_FORMAL = r"(?=[\d +.-])(?!\d{1,6}(?:\.\d{1,6})?['\"]|[^'\"]*[a-su-yA-SU-Y,;/()%])"  # yaml_rs takes '2026-11-30' for a day, '12:30:00' for a time
+_QUOTED = rf"'(?!{_FORMAL})(?:[ -&(-~]++|'')*+'|\"(?!{_FORMAL})(?:[ !#-\[\]-~]++|\\[\"\\])*+\""
 _KEY = rf"(?!{_WORD}:)[A-Za-z][A-Za-z0-9_.-]{{0,80}}:"
-# A list in brackets alone goes over more lines than one.
+_ENDS = r"(?=[,\]}])"
+_REST_INSIDE = r"(?:[!\"$-+\--9;->@-Z\\^-z|~]++|:(?=[\w/])| ++(?![#,\]}]))*+"  # of brackets: a comma, a question mark or a bracket ends it
+_TEXT_INSIDE = rf"(?!{_WORD}{_ENDS})[A-Za-z/(]{_REST_INSIDE}|(?=[^,\]}}]*[/()%;G-HJ-MP-SU-WYg-hj-mp-su-wy])\d{_REST_INSIDE}"
+_ITEM = rf"(?:(?:{_NUMBER}|{_DAY}|true|false|null){_ENDS}|{_TEXT_INSIDE}|{_QUOTED})"
+_AND = r",(?: |\n {2,26})(?![\]}])"
+_LIST = rf"\[(?:{_ITEM}(?:{_AND}|(?=\])))*+\]"
+_NUMBERS = rf"\[(?:{_NUMBER}|null)(?:,(?: |\n {{2,26}})(?:{_NUMBER}|null))*+\]"  # a run's samples, most of all that stands in brackets
+_FLOW = rf"{_LIST}|\{{(?:{_KEY} (?:{_ITEM}|{_LIST})(?:{_AND}|(?=\}})))++\}}"
+_JSON = rf"{_NUMBER}|{_NUMBERS}|\[\]|\{{\}}|true|false|null"
+_VALUE = rf"(?:(?P<json>{_JSON})|(?P<text>{_TEXT})|(?P<other>{_MOMENT}|{_QUOTED}|{_FLOW}))"  # JSON's words too, itself, the library's
+# What stands in brackets alone goes over more lines than one.
 LINE = re.compile(rf"(?:(?P<column> {{0,24}})(?!$)(?P<dashes>(?:- ){{0,2}})(?:(?P<key>{_KEY})(?:$| (?!$)))?{_VALUE}?|#[ -~]*)?", re.MULTILINE)
 _json = json.JSONDecoder().raw_decode
 _TO_COME: Any = object()  # the value of a key that stands on the lines below it
@@ -62,7 +71,7 @@ class _Lines(dict[str, Any]):
             if not key and (not dashes or value is _TO_COME):
                 raise ValueError
             said = len(column), len(dashes) // 2, key and key[:-1], value
-        if len(line) < 200:
+        if len(line) < 200 and (value.__class__ is not dict or not value):  # `read` copies what comes again, but not a list inside it
             if len(self) > 50_000:
                 self.clear()
             self[line] = said

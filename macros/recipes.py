@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from macros.ggml_types import BLOCKS, Tensor
-from macros.layouts import layout
+from macros.layouts import layout, parts
 from macros.shapes import Shape, at, own_cache_layers
 
 # Mix -> the type most matrices get.
@@ -25,6 +25,7 @@ NARROW = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K"
 KEPT_F32 = re.compile(r"_norm\.weight|ffn_gate_inp\.weight|ssm_conv1d|shortconv\.conv\.weight")
 KEPT_F16 = re.compile(r"altup|laurel|per_layer_model_proj")
 FULL = ("F32", "F16", "BF16")
+EVEN = (*FULL, "Q8_0", "Q6_K", "MXFP4_MOE")  # the same type wherever a tensor stands
 PLACED = re.compile(r"attn_v\.weight|ffn_down")  # their type depends on where they stand: `_value`, `_down`
 
 
@@ -82,14 +83,14 @@ def counted(shape: Shape, quant: str, imatrix: bool = False) -> list[Tensor]:
 def _counted(shape: Shape, quant: str, imatrix: bool) -> tuple[Tensor, ...]:
     _known(quant)
     found: list[Tensor] = []
-    for alike in _alike(shape, imatrix):
+    for dims, placed, count in _alike(shape, imatrix):
         kinds: dict[str, list] = {}
-        for name, dims, place in alike if PLACED.search(alike[0][0]) else alike[:1]:
-            first = kinds.setdefault(_type(shape, quant, name, dims, place), [name, dims, 0])
-            first[2] += 1
+        for name, place in placed[:1] if quant in EVEN else placed:
+            first = kinds.setdefault(_type(shape, quant, name, dims, place), [name, 0])
+            first[1] += 1
         if len(kinds) == 1:
-            next(iter(kinds.values()))[2] = len(alike)
-        found += [Tensor(name, dims, kind, count) for kind, (name, dims, count) in kinds.items()]
+            next(iter(kinds.values()))[1] = count
+        found += [Tensor(name, dims, kind, n) for kind, (name, n) in kinds.items()]
     return tuple(found)
 
 
@@ -100,7 +101,7 @@ def _known(quant: str) -> None:
 
 def _placed(shape: Shape, imatrix: bool) -> list[tuple[str, tuple[int, ...], _Place]]:
     """Every tensor of a model, in file order: name, dimensions, where it stands."""
-    table = list(layout(shape))
+    table = layout(shape)
     n_values = sum(".attn_v.weight" in name for name, _ in table)
     value, found = 0, []
     for name, dims in table:
@@ -111,14 +112,27 @@ def _placed(shape: Shape, imatrix: bool) -> list[tuple[str, tuple[int, ...], _Pl
 
 
 @lru_cache(maxsize=128)  # a page asks for every format of some fifty models, another for their logged files
-def _alike(shape: Shape, imatrix: bool) -> tuple[list[tuple[str, tuple[int, ...], _Place]], ...]:
-    """Those tensors in groups: one name and one size, in layers with a cache of their own or in layers without."""
+def _alike(shape: Shape, imatrix: bool) -> list[tuple[tuple[int, ...], list[tuple[str, _Place]], int]]:
+    """Those tensors in groups of one name and one size, in layers with a cache of their own or in layers without.
+
+    For each its dimensions, where its tensors stand (all of them where their type depends on it, else the first), how many it has.
+    """
+    before, kinds, after = parts(shape)
     own = own_cache_layers(shape)
-    groups: dict[tuple, list[tuple[str, tuple[int, ...], _Place]]] = {}
-    for tensor in _placed(shape, imatrix):
-        name, dims, place = tensor
-        groups.setdefault((name.removeprefix(f"blk.{place.layer}"), dims, place.layer >= own), []).append(tensor)
-    return tuple(groups.values())
+    groups: dict[tuple[str, tuple[int, ...], bool], list[int]] = {}
+    for layers, tensors in kinds:
+        for tensor in tensors:
+            groups.setdefault((*tensor, layers[0] >= own), []).extend(layers)
+    rank = {layer: i for i, layer in enumerate(sorted(i for layers, tensors in kinds for name, _ in tensors if name == "attn_v.weight" for i in layers))}
+
+    def placed(name: str, layers: list[int]) -> list[tuple[str, _Place]]:
+        found = sorted(layers) if PLACED.search(name) else layers[:1]
+        return [(f"blk.{i}.{name}", _Place(i, shape.n_layer, rank.get(i, 0), len(rank), imatrix)) for i in found]
+
+    def alone(tensors: list[tuple[str, tuple[int, ...]]]) -> list[tuple[tuple[int, ...], list[tuple[str, _Place]], int]]:
+        return [(dims, [(name, _Place(-1, shape.n_layer, 0, len(rank), imatrix))], 1) for name, dims in tensors]
+
+    return [*alone(before), *((dims, placed(name, layers), len(layers)) for (name, dims, _), layers in groups.items()), *alone(after)]
 
 
 def _type(shape: Shape, quant: str, name: str, dims: tuple[int, ...], place: _Place) -> str:

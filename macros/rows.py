@@ -230,18 +230,23 @@ def check(document: Check) -> list[dict]:
     return found
 
 
+@lru_cache(maxsize=8)  # most checks have as many pairs as another
+def _drawn(n: int) -> np.ndarray:
+    """How often each of n pairs is in each resample."""
+    drawn = np.random.default_rng(0).integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
+    return np.ascontiguousarray(np.bincount(drawn.ravel(), minlength=n * RESAMPLES).reshape(RESAMPLES, n).T.astype(np.int32))
+
+
 @lru_cache(maxsize=64)  # a rebuild asks for the same ones again
 def _resampled(a: tuple[float, ...], b: tuple[float, ...]) -> tuple[float, float, float, float]:
     """Medians of both ways, and the interval of their ratio."""
-    pairs = np.array([a, b])
-    n = len(a)
-    drawn = np.random.default_rng(0).integers(0, n, (RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
-    times = np.bincount(drawn.ravel(), minlength=n * RESAMPLES).reshape(RESAMPLES, n)  # how often each pair was drawn
+    pairs, n = np.array([a, b]), len(a)
+    times = _drawn(n)
 
     def medians(values: np.ndarray) -> np.ndarray:
         order = values.argsort()
-        upto = times[:, order].cumsum(axis=1)  # no sorting: the middle is where the count passes half
-        return (values[order][(upto > (n - 1) // 2).argmax(axis=1)] + values[order][(upto > n // 2).argmax(axis=1)]) / 2
+        upto, ordered = times[order].cumsum(axis=0, dtype=np.int32), values[order]  # no sorting: the middle is where the count passes half
+        return (ordered[(upto <= (n - 1) // 2).sum(axis=0)] + ordered[(upto <= n // 2).sum(axis=0)]) / 2
 
     low, high = np.percentile(medians(pairs[1]) / medians(pairs[0]), (2.5, 97.5))
     return float(np.median(pairs[0])), float(np.median(pairs[1])), float(low), float(high)

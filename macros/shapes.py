@@ -243,19 +243,16 @@ def layers(shape: Shape) -> tuple[Layer, ...]:
     conv, ssm = _state(shape)
     if any(recurrent) and conv <= 0:
         raise ValueError(f"{shape.arch}: recurrent layers without a state (ssm.conv_kernel, ssm.inner_size, shortconv.l_cache)")
-    found: Counter[Layer] = Counter()
+    found: Counter[tuple[int, ...]] = Counter()  # a layer's fields but its count
     for i in range(shape.n_layer - shape.n_layer_nextn):
         n_head, n_kv = at(shape.n_head, i), at(shape.n_head_kv, i)
         k = shape.head_dim_swa if slides[i] and shape.head_dim_swa else shape.head_dim
         v = k if shape.head_dim_v is None or (slides[i] and shape.head_dim_swa) else shape.head_dim_v
         attends = n_kv > 0 and (not recurrent[i] or rule.recurrent == "beside")
-        state = {"conv_state": conv, "ssm_state": ssm, "delta": rule.delta} if recurrent[i] else {}
-        if attends:
-            found[Layer(n_head, k, v, n_kv * k, 0 if shape.mla else n_kv * v, i < n_own,
-                        window if slides[i] else 0, rule.chunked and slides[i], **state)] += 1  # fmt: skip
-        else:
-            found[Layer(**state)] += 1
-    return tuple(Layer(**{**vars(layer), "count": n}) for layer, n in found.items())
+        state = (conv, ssm, rule.delta) if recurrent[i] else (0, 0, False)
+        cache = (n_head, k, v, n_kv * k, 0 if shape.mla else n_kv * v, i < n_own, window if slides[i] else 0, rule.chunked and slides[i])
+        found[(*(cache if attends else (0, 0, 0, 0, 0, True, 0, False)), *state)] += 1
+    return tuple(Layer(*fields, count) for fields, count in found.items())
 
 
 def _state(shape: Shape) -> tuple[int, int]:

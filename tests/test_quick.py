@@ -32,6 +32,10 @@ SCALARS = [
     "2026-11-30 04:10:00", "2026-01-01 12:00:00+00:00", "2026-01-01 12:00:00.123456Z", "2026-11-30 04:10:00 Z", "2026-1-1 4:10:00", "2026-01-01 12:00:00+02:00",
     "tok/s", "x: y", "a #b", "a#b", "1 2", "14450 tok/s", "2P / (2P + 4)", "0.7 to 0.9 x F", "'it''s'", "'2026-11-30'", "'1'", "'yes'", "'ab'", '"a \\" b"', '"ab"', '"\\u0000"',
     "[1, 2.5, null]", "[1,\n    2]", "[1,\n 2]", "[yes]", "[a, b]", "{a: 1}", "a\n  b", "'a\n  b'", "abc:", "abc ", "a\tb", "http://x.y", "σ ± μ", "18 W", "1 Z",
+    "'1024 GB/s by bus'", '"2026-11-30 UTC"', "'12:30:00'", "'12:30:00 Z'", '"a \\\\ b"', '"a \\n b"', "2026-01-01-120000", "2026-13-41-129999",
+    "{a: 1, b: 6.2, c: null}", "{a: [x, 2], b: TFLOP/s}", "{a: b, a: c}", "{no: 1}", "{a: no}", "{a: no go, b: 8 MB}", "{a: b:c}", "{a: b:, c: 1}", "{a: 'x, y', b: \"{z}\"}",
+    "{a: x?, b: 1}", "{a: x #y}", "{a: 2026-11-30}", "{a: 12:30}", "{a: 1_0}", "{a: 1e5}", "{a: {b: 1}}", "{a: [[1]]}", "{a: b,\n    c: d}", "{a: b,\n c: d}", "{a}", "{a: }", "{a:1}",
+    "{a: &x 1}", "{a: *x}", "[a, 1 GB, 'b', true]", "[a b , c]", "[1,]", "{a: 1,}", "[null, nullable]", "[on, one]", "{a: -b}", "{a: http://x.y}",
 ]  # fmt: skip
 KEYS = ["a", "b", "id", "n", "y", "x.y", "k_1", "_1", "yes", "no", "True", "null", "1", "<<", "'q'", "?"]
 odd = st.text("einfaxobtzTZ_+-.: 0123456789kG,'#\"[]{}", min_size=1, max_size=9)
@@ -50,7 +54,8 @@ def test_lines_of_any_kind_are_read_alike(found: list[str]):
 
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_every_odd_scalar_is_read_alike_or_declined(scalar: str):
-    for text in (f"a: {scalar}\n", f"- {scalar}\n", f"{scalar}: 1\n", f"a:\n- b: {scalar}\n  c: {scalar}\n", f"a: [{scalar}]\n", f"a: [1, {scalar}]\n"):
+    for text in (f"a: {scalar}\n", f"- {scalar}\n", f"{scalar}: 1\n", f"a:\n- b: {scalar}\n  c: {scalar}\n", f"a: [{scalar}]\n", f"a: [1, {scalar}]\n",
+                 f"a: {{b: {scalar}}}\n", f"- {{b: {scalar}, c: [{scalar}, x]}}\n"):  # fmt: skip
         agree(text)
 
 
@@ -104,6 +109,12 @@ def test_what_is_wrong_is_said_as_ever(tmp_path: Path, text: str, said: str):
     with pytest.raises(labdata.LabError) as error:
         files.read_yaml(path)
     assert error.value.problems == [f"{path}: {said}"]
+
+
+def test_what_lies_in_brackets_is_nobody_elses():
+    first, second = (quick.read("a: {b: [1, x]}\nc: [2]\nd:\n- {e: 1}\n") for _ in range(2))
+    first["a"]["b"].append(2), first["c"].append(3), first["d"][0].update(e=2)
+    assert second == quick.read("a: {b: [1, x]}\nc: [2]\nd:\n- {e: 1}\n") == {"a": {"b": [1, "x"]}, "c": [2], "d": [{"e": 1}]}
 
 
 def test_without_the_fast_reader_all_is_read(monkeypatch: pytest.MonkeyPatch):
