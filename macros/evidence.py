@@ -12,7 +12,6 @@ from macros.narrative import Book
 from macros.tables import Column
 
 NUMBERS = {int, float, NoneType}
-OTHERWISE = ("e", "0.0000", "I")  # in numbers as pydantic writes them, in a quarter of the time: Python may write another exponent, or infinity
 
 
 def publish(book: Book, id: str, found: list[dict]) -> str:
@@ -21,21 +20,17 @@ def publish(book: Book, id: str, found: list[dict]) -> str:
     No cell of words begins as a spreadsheet's formula does.
     """
     columns = map(_told, zip(*(row.values() for row in found), strict=True))
-    return _keep(book, f"{id}.csv", "\n".join([",".join(found[0] if found else ()), *map(",".join, zip(*columns, strict=True)), ""]))
+    return _keep(book, f"{id}.csv", table_texts.header(found[0] if found else ()) + "".join([f"{','.join(row)}\n" for row in zip(*columns, strict=True)]))
 
 
 def _told(column: tuple) -> list[str]:
     """A column's cells as a CSV has them; many have the same words."""
     if set(map(type, column)) <= NUMBERS:
         numbers = to_json(column).decode()[1:-1].replace("NaN", "").replace("null", "")
-        if not any(sign in numbers for sign in OTHERWISE):
+        if table_texts.as_python(numbers):
             return numbers.split(",")
-    words = {cell: _quoted(str(guard.not_a_formula(cell))) for cell in set(column) if isinstance(cell, str)} | {None: ""}
+    words = {cell: table_texts.quoted(str(guard.not_a_formula(cell))) for cell in set(column) if isinstance(cell, str)} | {None: ""}
     return [words[cell] if cell in words else "" if cell != cell else str(cell) for cell in column]
-
-
-def _quoted(words: str) -> str:
-    return words if table_texts.QUOTED.isdisjoint(words) else '"' + words.replace('"', '""') + '"'
 
 
 def _keep(book: Book, name: str, text: str) -> str:
