@@ -154,7 +154,7 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str, found: lis
 
 def _noted(words: str, note: str) -> Markup:
     """A cell's words with a note below them."""
-    return Markup(f'{escape(words)} <span class="note">{escape(note)}</span>')
+    return Markup(f'{notes.safe(words)} <span class="note">{notes.safe(note)}</span>')
 
 
 def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
@@ -311,7 +311,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None, scores: list[Score
         *([f"ink withdrawn {hour(taken.at)}: {taken.because}"] if taken else []),
         *([tally_words(compare.scores(lab, ink, runs) if scores is None else scores)] if runs else []),
     ]
-    note = notes.facts(f"The seal of ink {ink}", (
+    note = notes.facts(f"The seal of ink {escape(ink)}", (
         ("Written", document.written_note or ""), ("Sealed later", f"{later.because}." if later else ""),
         ("SHA-256", lab.ink_sha256[ink]), ("File", f"labdata/ink/{ink}.yml"),
         ("See", Markup(f'<a href="{book.link("method/")}#seal">what a seal shows</a>'))))  # fmt: skip

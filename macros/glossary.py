@@ -68,8 +68,8 @@ def mark(html: str, known: tuple[Entry, ...], page: str) -> str:
         if entry.anchor in used:
             return match[0]
         used.add(entry.anchor)
-        more = Markup('<a href="{}#{}">Glossary</a>').format(page, entry.anchor)
-        return notes.term(match[1], entry.anchor, notes.facts(Markup("<b>{}</b>: {}").format(entry.term, entry.means), (("See", more),)))
+        more = Markup(f'<a href="{notes.safe(page)}#{entry.anchor}">Glossary</a>')
+        return notes.term(match[1], entry.anchor, notes.facts(f"<b>{notes.safe(entry.term)}</b>: {notes.safe(entry.means)}", (("See", more),)))
 
     made, open_tags, at = [], [], 0
     while tag := _TAG.search(html, at):
