@@ -45,8 +45,9 @@ def deviation(values: Sequence[float]) -> float:
     >>> round(deviation([4.0, 5.0, 6.0]), 12)
     1.0
     """
-    mean = statistics.fmean(values)
-    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / (len(values) - 1)) if len(values) > 1 else math.nan
+    n = len(values)
+    mean = math.fsum(values) / n
+    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / (n - 1)) if n > 1 else math.nan
 
 
 def half_width(values: Sequence[float]) -> float:
@@ -110,7 +111,7 @@ def outlier(values: Sequence[float]) -> int | None:
     sigma = deviation(values) if n > 2 else 0.0
     if not sigma:
         return None
-    mean = statistics.fmean(values)
+    mean = math.fsum(values) / n
     far = [abs(v - mean) for v in values]
     worst = far.index(max(far))
     if far[worst] / sigma <= grubbs_critical(n, ALPHA):

@@ -12,6 +12,7 @@ from typing import Any
 from macros import compare, headlines, predict, rows, surprises
 from macros.cards import Machine
 from macros.compare import Score
+from macros.headlines import Reading
 from macros.inked import measured_value
 from macros.labdata import Lab
 from macros.narrative import Book, Day, gap_text, remark, tally_words
@@ -196,11 +197,11 @@ def of_day(book: Book, day: Day) -> Summary:
                     question=day.question, headline=day_headline(scores), brief=day_headline(scores), inked=pair[0], measured=pair[1], next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
 
 
-def of_machine(book: Book, name: str, run: Run | None = None, own: Reckoned | None = None) -> Summary:
+def of_machine(book: Book, name: str, run: Run | None = None, own: Reckoned | None = None, reading: Reading | None = None) -> Summary:
     """A machine's summary, or that of one of its runs: its newest ink with results, scored.
 
     Args:
-        own: what its runs come to, where that is at hand
+        own, reading: what its runs come to and what they say of it, where that is at hand
 
     Raises:
         LabError: no such machine.
@@ -211,7 +212,7 @@ def of_machine(book: Book, name: str, run: Run | None = None, own: Reckoned | No
     inked = [r for r in runs if r.ink]
     mine = [r for r in inked if r.ink.id == inked[-1].ink.id]  # type: ignore[union-attr]
     scores = (own.all_scores(mine[0].ink.id) if mine and not run else None) or of_runs(book.lab, inked)  # type: ignore[union-attr]
-    found = headlines.read(book, machine, runs)
+    found = reading or headlines.read(book, machine, runs)
     line = found.headline
     values = [as_dict(v) for v in line.parts if isinstance(v, Value)]
     return _summary(book, machine, mine or runs, scores, kind="machine", id=run.id if run else name, title=machine.name, label="Machine", number=None,
