@@ -110,15 +110,16 @@ class Score:
     @property
     def gap(self) -> float | None:
         """Signed distance (fraction): from the point, or from the nearer end of an interval."""
-        p = self.prediction
-        if self.measured is None or p.kind in ("direction", "ordering"):
-            return None
-        return gap(self.measured.mean, self._nearest)
+        return gap(self.measured.mean, self._nearest) if self._has_gap else None  # type: ignore[union-attr]
+
+    @property
+    def _has_gap(self) -> bool:
+        return self.measured is not None and self.prediction.kind not in ("direction", "ordering")
 
     @property
     def gap_sigma(self) -> float | None:
         """Sigma of the gap (fraction): the measurement's own, the ink has none. NaN: not known."""
-        return None if self.gap is None else self.measured.sigma / self._nearest  # type: ignore[union-attr]
+        return self.measured.sigma / self._nearest if self._has_gap else None  # type: ignore[union-attr]
 
     @property
     def _nearest(self) -> float:

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable
 
 from macros import chart_svg, charts, guard, tables
 from macros.narrative import Book
+from macros.table_texts import QUOTED
 from macros.tables import Column
+
 
 def publish(book: Book, id: str, found: list[dict]) -> str:
     """Keep a CSV for the build to write, and link to it: a row each, what is not known empty.
 
     No cell of words begins as a spreadsheet's formula does.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found[0] if found else ())
-    writer.writerows(zip(*map(_told, zip(*(row.values() for row in found), strict=True)), strict=True))
-    return _keep(book, f"{id}.csv", text.getvalue())
+    columns = map(_told, zip(*(row.values() for row in found), strict=True))
+    lines = [",".join(map(_cell, found[0] if found else ())), *map(",".join, zip(*columns, strict=True)), ""]
+    return _keep(book, f"{id}.csv", "\n".join(lines))
 
 
-def _told(column: tuple) -> Iterable:
-    """A column's cells as a CSV has them; most stay as they are, and many have the same words."""
-    other = {cell: None if cell != cell else guard.not_a_formula(cell) for cell in set(column) if cell != cell or isinstance(cell, str) and cell[:1] in guard.FORMULA}
-    return [other.get(cell, cell) for cell in column] if other else column
+def _told(column: tuple) -> list[str]:
+    """A column's cells as a CSV has them; many have the same words."""
+    if set(map(type, column)) != {str}:
+        return [_cell(value) for value in column]
+    known = {words: _cell(words) for words in set(column)}
+    return [known[words] for words in column]
+
+
+def _cell(value: object) -> str:
+    if value is None or value != value:
+        return ""
+    if not isinstance(value, str):
+        return str(value)
+    words = str(guard.not_a_formula(value))
+    return words if QUOTED.isdisjoint(words) else '"' + words.replace('"', '""') + '"'
 
 
 def _keep(book: Book, name: str, text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 import statistics
 from collections.abc import Sequence
 
@@ -154,7 +155,7 @@ def trend(values: Sequence[float]) -> float | None:
     if n < 3:
         return None
     pairs = list(itertools.combinations(values, 2))
-    s = sum([b > a for a, b in pairs]) - sum([b < a for a, b in pairs])
+    s = sum(itertools.starmap(operator.lt, pairs)) - sum(itertools.starmap(operator.gt, pairs))
     if 2 * kendall_tail(n, abs(s)) > ALPHA:
         return None
     slope = statistics.median((values[j] - values[i]) / (j - i) for i, j in itertools.combinations(range(n), 2))

@@ -211,9 +211,8 @@ def _side(gap: float) -> str:
 
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
-    entries = [
-        (f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
-    ]
+    resting = rows.at_rest(book.lab, runs)
+    entries = [(f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in resting if r.n_gen]
     if not entries:
         return []
     caption = "Bandwidth that decode really pulled at depth 0: rate × bytes per step, first order. The roof is the machine's memory bandwidth."
@@ -222,7 +221,7 @@ def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     return [
         _heading("What was really reached", "reached"),
         exhibits.bandwidth_figure(book, entries, "bandwidth-chart", caption),
-        exhibits.shares_table(book, runs, "shares", shares),
+        exhibits.shares_table(book, runs, "shares", shares, resting),
     ]
 
 

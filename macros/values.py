@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -161,25 +161,28 @@ class Value:
             text += f"\u00a0±\u00a0{number(self.sigma, decimals)}"
         return text
 
-    @cached_property
+    @property
     def text(self) -> str:
         """Plain text: "20.80 ± 0.05 tok/s", "87 %", "1.73×"."""
         if not self.unit:
             return self.bare
         return self.bare + ("×" if self.unit == "×" else THIN + self.unit)
 
-    @property
-    def _data(self) -> Markup:
-        return Markup(f'<data value="{self.n:.9g}">{notes.safe(self.text)}</data>')
+    def _data(self, text: str) -> str:
+        return f'<data value="{self.n:.9g}">{text}</data>'
 
     @property
     def linked(self) -> Markup:
         """The value as a link straight to where it is documented: for lists over all of labdata, without a note each."""
-        return Markup(f'<a class="v {self.kind}" href="{escape(self.href)}">{self._data}</a>') if self.href else self._data
+        data = self._data(notes.safe(self.text))
+        return Markup(f'<a class="v {self.kind}" href="{escape(self.href)}">{data}</a>' if self.href else data)
 
     @property
     def note(self) -> str:
         """Where the value comes from, as HTML; empty where nothing is known of it."""
+        return self._note(notes.safe(self.text))
+
+    def _note(self, text: str) -> str:
         if not (self.how or self.facts or self.inputs):
             return ""
         # (the same value in two units or two roundings is one input)
@@ -187,12 +190,13 @@ class Value:
         given = Markup("; ".join([f"{i}{notes.safe(f' {i.name or i.how}' if i.name or i.how else '')}" for i in own.values()])) if own else ""
         where = Markup(f'<a href="{notes.safe(self.href)}">{WHERE[self.kind]}</a>') if self.href else ""
         label = {"derived": "Formula", "spec": "Source"}.get(self.kind, "How")
-        first = f'<b class="{self.kind}">{notes.safe(self.text)}</b>, {notes.safe(f"{self.name}, " if self.name else "")}{KIND_WORDS[self.kind]}'
+        first = f'<b class="{self.kind}">{text}</b>, {notes.safe(f"{self.name}, " if self.name else "")}{KIND_WORDS[self.kind]}'
         return notes.facts(first, ((label, self.how), ("From", given), *self.facts, ("See", where)))
 
     def __html__(self) -> str:
-        note = self.note
-        return notes.refer(self._data, f"v {self.kind}", note) if note else Markup(f'<span class="v {self.kind}">{self._data}</span>')
+        text = notes.safe(self.text)
+        data, note = Markup(self._data(text)), self._note(text)
+        return notes.refer(data, f"v {self.kind}", note) if note else Markup(f'<span class="v {self.kind}">{data}</span>')
 
     def __str__(self) -> str:
         return self.__html__()
