@@ -21,7 +21,7 @@ from macros import again, ahead, built, downloads, guard, headlines, outputs, pa
 from macros.downloads import Listed, Parts, Piece
 from macros.export import Rows
 from macros.feeds import Report
-from macros.headlines import Decode
+from macros.headlines import Decode, Reading
 from macros.narrative import Book
 from macros.outputs import Site
 from macros.reckoned import Reckoned
@@ -96,10 +96,11 @@ def _meta(book: Book, name: str) -> dict[str, Any]:
     return {"title": book.lab.machines[name].name, "toc": True, "search": {"exclude": True}}
 
 
-def _body(book: Book, name: str, own: Reckoned | None = None) -> str:
-    """The page's text. Raises a PluginError, one line, for a machine that no page can be made of."""
+def _body(book: Book, name: str, own: Reckoned) -> tuple[str, Reading]:
+    """The page's text, and what it says of the machine first. Raises a PluginError, one line, for a machine that no page can be made of."""
     try:
-        return pages.machine_page(book, name, own)
+        reading = headlines.read(book, book.lab.machines[name], own.runs)
+        return pages.machine_page(book, name, own, reading), reading
     except Exception as error:
         raise PluginError(f"labdata/machines/{name}.yml: its page cannot be made: {guard.said(error)}") from None
 
@@ -129,10 +130,9 @@ def _made(around: Round, name: str) -> Made:
         page = events.on_pre_page(Page(None, file, config), config=config, files=files)
         page.markdown, page.meta = "", _meta(book, name)
         book.turn_to(page.url, file.src_uri)
-        page.content = _body(book, name, own)
+        page.content, reading = _body(book, name, own)
         page.toc = TableOfContents([AnchorLink(words, anchor, 2) for anchor, words in _HEADING.findall(page.content)])
         page.content = events.on_page_content(page.content, page=page, config=config, files=files)
-        reading = headlines.read(book, book.lab.machines[name], own.runs)
         found = summary.publish(book, summary.of_machine(book, name, own=own, reading=reading))
         told = outputs.report(book, found)
         outputs.complete(book, page, around.site, around.cards, found, told)

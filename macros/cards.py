@@ -142,6 +142,10 @@ class Model(Document):
 
     def structure(self) -> work.Structure:
         """What a step touches; approximate where the table is llama.cpp's recipe, not a header's."""
+        return self._touched
+
+    @cached_property
+    def _touched(self) -> work.Structure:
         if self.tensors is None:
             return _recipe_structure(self.dims, self.quant)
         return _structure(self.dims, tuple(self.table()))
@@ -153,12 +157,13 @@ class Model(Document):
 
     def file_bytes(self) -> float:
         """Size of the weights [B]: as published, else the sum of the tensor table."""
-        return self.file_size.si if self.file_size else self._sums()[0]
+        return self.file_size.si if self.file_size else self._sums[0]
 
     def param_count(self) -> float:
         """Parameters: as published, else the sum of the tensor table."""
-        return self.params.si if self.params else self._sums()[1]
+        return self.params.si if self.params else self._sums[1]
 
+    @cached_property
     def _sums(self) -> tuple[float, float]:
         """Bytes and parameters of the tensor table."""
         return _sums(tuple(self.table())) if self.tensors else _recipe(self.dims, self.quant)[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -63,7 +62,7 @@ def rate(result: Result) -> Measured | None:
 @lru_cache(maxsize=ASKED_AGAIN)
 def _of_samples(n_tokens: int, samples_ns: tuple[int, ...]) -> Measured:
     rates = [n_tokens / (ns / 1e9) for ns in samples_ns]
-    return Measured(statistics.fmean(rates), noise.deviation(rates), len(rates))
+    return Measured(math.fsum(rates) / len(rates), noise.deviation(rates), len(rates))
 
 
 def ratio(a: Measured, b: Measured) -> Measured:
@@ -111,15 +110,16 @@ class Score:
     @property
     def gap(self) -> float | None:
         """Signed distance (fraction): from the point, or from the nearer end of an interval."""
-        p = self.prediction
-        if self.measured is None or p.kind in ("direction", "ordering"):
-            return None
-        return gap(self.measured.mean, self._nearest)
+        return gap(self.measured.mean, self._nearest) if self._has_gap else None  # type: ignore[union-attr]
+
+    @property
+    def _has_gap(self) -> bool:
+        return self.measured is not None and self.prediction.kind not in ("direction", "ordering")
 
     @property
     def gap_sigma(self) -> float | None:
         """Sigma of the gap (fraction): the measurement's own, the ink has none. NaN: not known."""
-        return None if self.gap is None else self.measured.sigma / self._nearest  # type: ignore[union-attr]
+        return self.measured.sigma / self._nearest if self._has_gap else None  # type: ignore[union-attr]
 
     @property
     def _nearest(self) -> float:
@@ -140,7 +140,8 @@ class Score:
     @property
     def same(self) -> bool:
         """Whether measurement and ink (or, for a direction and an ordering, the two measurements) do not differ beyond noise."""
-        return self.distance_sigmas is not None and self.distance_sigmas <= NOISE_SIGMAS
+        away = self.distance_sigmas
+        return away is not None and away <= NOISE_SIGMAS
 
     @property
     def utilisation(self) -> float | None:
@@ -305,12 +306,12 @@ def surroundings(result: Result) -> list[str]:
     sittings = result.sittings
     if not sittings:
         return words
-    if sum(s.throttled or 0 for s in sittings):
+    if any([s.throttled for s in sittings]):
         words.append("hot: the CPU slowed itself down meanwhile")
-    limit = min((x for s in sittings for x in s.speed_limit if x is not None), default=1.0)
+    limit = min([x for s in sittings for x in s.speed_limit if x is not None], default=1.0)
     if limit < 1:
         words.append(f"hot: the CPU was held to {share(limit)} of its speed")
-    stolen = max((s.steal for s in sittings if s.steal is not None), default=0.0)
+    stolen = max([s.steal or 0.0 for s in sittings])
     if stolen > STOLEN:
         words.append(f"shared host: {share(stolen)} of the cores' time went to others")
     failed = [s.failed for s in sittings if s.failed]

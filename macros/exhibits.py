@@ -41,7 +41,7 @@ def ink_table(book: Book, scores: list[Score], id: str, caption: str, csv: str =
         shown: str | Markup = _cell(book.measured_of(s)) if m else NOT_MEASURED
         cells.append(
             {
-                "quantity": escape(p.quantity) + _beside(book, s.ink, p.id),
+                "quantity": Markup(f"{notes.safe(p.quantity)}{_beside(book, s.ink, p.id)}"),
                 "inked": Markup(f"{AT_MOST if p.kind == 'ceiling' else ''}{inked}"),
                 "measured": shown,
                 "gap": gap_text(s),
@@ -154,7 +154,7 @@ def results_table(book: Book, runs: list[Run], id: str, caption: str, found: lis
 
 def _noted(words: str, note: str) -> Markup:
     """A cell's words with a note below them."""
-    return Markup(f'{escape(words)} <span class="note">{escape(note)}</span>')
+    return Markup(f'{notes.safe(words)} <span class="note">{notes.safe(note)}</span>')
 
 
 def sweep_table(book: Book, run: Run, test: str, model: str, id: str, caption: str, anchor: Result | None = None) -> str:
@@ -223,9 +223,9 @@ def ratio_figure(book: Book, scores: list[Score], id: str, caption: str, csv: st
     return figure(book, id, "predicted_measured", found, caption, label, csv)
 
 
-def shares_table(book: Book, runs: list[Run], id: str, caption: str) -> str:
-    """Share of the roof by the napkin and by exact work, side by side."""
-    found = [row for row in rows.shares(book.lab, runs) if math.isfinite(row["first_order"])]
+def shares_table(book: Book, runs: list[Run], id: str, caption: str, resting: list[tuple[Run, Result]] | None = None) -> str:
+    """Share of the roof by the napkin and by exact work, side by side; `resting` are the runs' `rows.at_rest`, where that is at hand."""
+    found = [row for row in rows.shares(book.lab, rows.at_rest(book.lab, runs) if resting is None else resting) if math.isfinite(row["first_order"])]
     cells = [
         {
             "test": _noted(row["test"], f"{book.lab.models[row['model']].name}, {row['backend']}"),
@@ -311,7 +311,7 @@ def seal(book: Book, ink: str, runs: list[Run] | None = None, scores: list[Score
         *([f"ink withdrawn {hour(taken.at)}: {taken.because}"] if taken else []),
         *([tally_words(compare.scores(lab, ink, runs) if scores is None else scores)] if runs else []),
     ]
-    note = notes.facts(f"The seal of ink {ink}", (
+    note = notes.facts(f"The seal of ink {escape(ink)}", (
         ("Written", document.written_note or ""), ("Sealed later", f"{later.because}." if later else ""),
         ("SHA-256", lab.ink_sha256[ink]), ("File", f"labdata/ink/{ink}.yml"),
         ("See", Markup(f'<a href="{book.link("method/")}#seal">what a seal shows</a>'))))  # fmt: skip

@@ -87,7 +87,7 @@ def mark(html: str, known: tuple[Entry, ...], page: str) -> str:
 
 
 @lru_cache(maxsize=512)  # every machine's page says the same of a term
-def _meaning(entry: Entry, page: str) -> Markup:
+def _meaning(entry: Entry, page: str) -> str:
     """A term's note, on a page from where the glossary is at `page`."""
     more = Markup('<a href="{}#{}">Glossary</a>').format(page, entry.anchor)
-    return notes.facts(Markup("<b>{}</b>: {}").format(entry.term, entry.means), (("See", more),))
+    return notes.facts(f"<b>{notes.safe(entry.term)}</b>: {notes.safe(entry.means)}", (("See", more),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from macros import notes
 from macros.compare import Measured
@@ -23,8 +23,8 @@ class InkedText:
     high: Value | None = None
 
     def __html__(self) -> str:
-        where = Markup(f'<a href="{escape(self.href)}">{WHERE["predicted"]}</a>')
-        first = Markup(f'<b class="predicted">{escape(self.text)}</b>, predicted')
+        where = Markup(f'<a href="{notes.safe(self.href)}">{WHERE["predicted"]}</a>')
+        first = f'<b class="predicted">{notes.safe(self.text)}</b>, predicted'
         return notes.refer(self.text, "v predicted", notes.facts(first, (*self.facts, ("See", where))))
 
     def __str__(self) -> str:

@@ -50,6 +50,9 @@ DIRECTIONS: dict[str, tuple[float, float]] = {
 }
 
 
+NEEDS = {"interval": ("low", "high"), "direction": ("direction", "over"), "ratio": ("value", "over"), "ordering": ("slower",)}  # other kinds: value
+
+
 class Prediction(Strict):
     """One prediction in ink."""
 
@@ -71,10 +74,9 @@ class Prediction(Strict):
 
     @model_validator(mode="after")
     def complete(self) -> Prediction:
-        needs = {"interval": ("low", "high"), "direction": ("direction", "over"), "ratio": ("value", "over"), "ordering": ("slower",)}
-        needed = needs.get(self.kind, ("value",))
-        given = {f for f in ("value", "low", "high", "direction", "over", "slower") if getattr(self, f) is not None}
-        if given != set(needed):
+        needed = NEEDS.get(self.kind, ("value",))
+        given = [f for f in ("value", "low", "high", "direction", "over", "slower") if getattr(self, f) is not None]
+        if given != list(needed):
             raise ValueError(f"kind {self.kind} takes exactly {', '.join(needed)}; got {', '.join(sorted(given)) or 'none'}")
         if self.kind == "interval" and self.low >= self.high:  # type: ignore[operator]
             raise ValueError(f"low must be under high; got {self.low} and {self.high}")

@@ -267,7 +267,8 @@ class Book:
         return tally_words(compare.scores(self.lab, ink))
 
 
-_relative = lru_cache(maxsize=256)(relpath)  # a page links to a dozen places, a hundred times
+# A page links to a dozen places, a hundred times; below one root, as where this process stands is not asked for.
+_relative = lru_cache(maxsize=256)(lambda path, start: relpath(f"/{path}", f"/{start}"))
 
 
 def tally_words(scores: list[Score]) -> str:

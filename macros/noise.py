@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 import statistics
 from collections.abc import Sequence
 
@@ -45,8 +46,9 @@ def deviation(values: Sequence[float]) -> float:
     >>> round(deviation([4.0, 5.0, 6.0]), 12)
     1.0
     """
-    mean = statistics.fmean(values)
-    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / (len(values) - 1)) if len(values) > 1 else math.nan
+    n = len(values)
+    mean = math.fsum(values) / n
+    return math.sqrt(math.fsum([(v - mean) ** 2 for v in values]) / (n - 1)) if n > 1 else math.nan
 
 
 def half_width(values: Sequence[float]) -> float:
@@ -110,7 +112,7 @@ def outlier(values: Sequence[float]) -> int | None:
     sigma = deviation(values) if n > 2 else 0.0
     if not sigma:
         return None
-    mean = statistics.fmean(values)
+    mean = math.fsum(values) / n
     far = [abs(v - mean) for v in values]
     worst = far.index(max(far))
     if far[worst] / sigma <= grubbs_critical(n, ALPHA):
@@ -153,7 +155,7 @@ def trend(values: Sequence[float]) -> float | None:
     if n < 3:
         return None
     pairs = list(itertools.combinations(values, 2))
-    s = sum([b > a for a, b in pairs]) - sum([b < a for a, b in pairs])
+    s = sum(itertools.starmap(operator.lt, pairs)) - sum(itertools.starmap(operator.gt, pairs))
     if 2 * kendall_tail(n, abs(s)) > ALPHA:
         return None
     slope = statistics.median((values[j] - values[i]) / (j - i) for i, j in itertools.combinations(range(n), 2))

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from macros import anchors, compare, evidence, exhibits, figures, headlines, history, notes, paging, rows, tables
 from macros.cards import Machine
 from macros.compare import Score
+from macros.headlines import Reading
 from macros.narrative import Book, gap_value, tally_words
 from macros.reckoned import Reckoned
 from macros.records import Result, Run
@@ -22,11 +23,11 @@ from macros.values import Value, hour, inert, number, percent
 _ID = re.compile(r' id="([^"]+)"')
 
 
-def machine_page(book: Book, name: str, own: Reckoned | None = None) -> str:
+def machine_page(book: Book, name: str, own: Reckoned | None = None, reading: Reading | None = None) -> str:
     """A machine: its roofs, predictions against measurements, depth, conditions, provenance; HTML that no Markdown makes.
 
     Args:
-        own: what its runs come to, where that is at hand
+        own, reading: what its runs come to and what they say of it, where that is at hand
     """
     lab = book.lab
     machine = lab.get("machines", name)
@@ -35,7 +36,7 @@ def machine_page(book: Book, name: str, own: Reckoned | None = None) -> str:
     found = [row for run in runs for row in own.results[run.id]]
     every = [{"ink": ink, **row} for ink, scored in own.scored.items() for row in scored]
     predictions = evidence.publish(book, "predictions", every) if every else ""
-    book.sentences[name] = headlines.read(book, machine, runs).headline.html
+    book.sentences[name] = (reading or headlines.read(book, machine, runs)).headline.html
     parts = [
         f'<p class="lead">{book.sentences[name]}</p>',
         *_warnings(found),
@@ -210,9 +211,8 @@ def _side(gap: float) -> str:
 
 
 def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
-    entries = [
-        (f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in rows.at_rest(book.lab, runs) if r.n_gen
-    ]
+    resting = rows.at_rest(book.lab, runs)
+    entries = [(f"{headlines.short(book.lab.models[r.model].name)}, {r.backend}", run, r) for run, r in resting if r.n_gen]
     if not entries:
         return []
     caption = "Bandwidth that decode really pulled at depth 0: rate × bytes per step, first order. The roof is the machine's memory bandwidth."
@@ -221,7 +221,7 @@ def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     return [
         _heading("What was really reached", "reached"),
         exhibits.bandwidth_figure(book, entries, "bandwidth-chart", caption),
-        exhibits.shares_table(book, runs, "shares", shares),
+        exhibits.shares_table(book, runs, "shares", shares, resting),
     ]
 
 

@@ -102,11 +102,11 @@ class Result(Strict):
 
     @model_validator(mode="after")
     def one_outcome(self) -> Result:
-        if sum(x is not None for x in (self.samples_ns, self.published, self.failed)) != 1:
+        if [self.samples_ns, self.published, self.failed].count(None) != 2:
             raise ValueError("exactly one of samples_ns, published, failed")
         if not self.n_prompt and not self.n_gen:
             raise ValueError("one of n_prompt and n_gen is above 0 (both: llama-bench's pg test)")
-        if self.sittings and sum(s.n for s in self.sittings) != len(self.samples_ns or []):
+        if self.sittings and sum([s.n for s in self.sittings]) != len(self.samples_ns or []):
             raise ValueError("sittings: their n do not add up to the number of samples_ns")
         return self
 

@@ -79,7 +79,7 @@ def ink(scores: list[Score]) -> list[dict]:
             "gap": s.gap,
             "gap_sigma": s.gap_sigma,
             "verdict": s.verdict,
-            "distinguishable": None if s.distance_sigmas is None else not s.same,
+            "distinguishable": None if (away := s.distance_sigmas) is None else away > compare.NOISE_SIGMAS,
             "run": s.run.id if s.run else None,
         }
         for s in scores
@@ -200,13 +200,13 @@ def token_work(card: predict.Model, r: Result) -> tuple[float, float]:
     return 2 * predict.token_params(card), predict.exact_prefill_flops_per_token(card, r.n_prompt)
 
 
-def shares(lab: Lab, runs: list[Run]) -> list[dict]:
-    """Share of the roof at depth 0 by both models of the work, of what `at_rest` finds.
+def shares(lab: Lab, resting: list[tuple[Run, Result]]) -> list[dict]:
+    """Share of the roof at depth 0 by both models of the work, of what `at_rest` found.
 
     Keys: run, test, model, backend, rate_tok_s, first_order, exact (fractions; NaN where no compute roof is known).
     """
     found = []
-    for run, r in at_rest(lab, runs):
+    for run, r in resting:
         machine, card, m = lab.machines[run.machine], lab.models[r.model], rate(r)
         assert m is not None
         roof = machine.specs.memory_bandwidth if r.n_gen else machine.specs.peak_compute

@@ -12,6 +12,7 @@ from typing import Any
 from macros import compare, headlines, predict, rows, surprises
 from macros.cards import Machine
 from macros.compare import Score
+from macros.headlines import Reading
 from macros.inked import measured_value
 from macros.labdata import Lab
 from macros.narrative import Book, Day, gap_text, remark, tally_words
@@ -196,12 +197,11 @@ def of_day(book: Book, day: Day) -> Summary:
                     question=day.question, headline=day_headline(scores), brief=day_headline(scores), inked=pair[0], measured=pair[1], next=day.next, formula=day.formula or FORMULA, values=said)  # fmt: skip
 
 
-def of_machine(book: Book, name: str, run: Run | None = None, own: Reckoned | None = None, reading: headlines.Reading | None = None) -> Summary:
+def of_machine(book: Book, name: str, run: Run | None = None, own: Reckoned | None = None, reading: Reading | None = None) -> Summary:
     """A machine's summary, or that of one of its runs: its newest ink with results, scored.
 
     Args:
-        own: what its runs come to, where that is at hand
-        reading: what they say of it, likewise
+        own, reading: what its runs come to and what they say of it, where that is at hand
 
     Raises:
         LabError: no such machine.

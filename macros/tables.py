@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
+from macros.notes import safe
+
 
 @dataclass(frozen=True)
 class Column:
@@ -88,7 +90,7 @@ def _classes(column: Column) -> str:
 
 def _cells(row: Mapping[str, object], labels: list[tuple[str, str]]) -> str:
     (key, first), *rest = labels
-    return f'<th scope="row"{first}>{escape(row[key])}</th>' + "".join(f"<td{label}>{escape(row[key])}</td>" for key, label in rest)
+    return f'<th scope="row"{first}>{safe(row[key])}</th>' + "".join([f"<td{label}>{safe(row[key])}</td>" for key, label in rest])
 
 
 def _one_line(html: str) -> str:

@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -36,16 +36,14 @@ def number(x: float, decimals: int) -> str:
     """
     if not math.isfinite(x):
         raise ValueError(f"not a finite number; got {x}")
-    # The decimal as written, halves away from zero: 22.15 is 22.2, though its float lies below. What ends in no 5 lies on
-    # the same side of a half as its float, as far as a float is finer than the last decimal.
-    written = repr(float(x))
-    if written[-1] == "5" or "e" in written or decimals > 6 or abs(x) > 1e9:
-        text = f"{Decimal(written).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _WIDE):,f}"
+    # The decimal as written, halves away from zero: 22.15 is 22.2, though its float lies below. What is no half of the last
+    # decimal lies on the same side of one as its float, as far as a float is finer than that.
+    steps = abs(x) * 10.0**decimals
+    if abs(steps % 1 - 0.5) < 1e-6 or steps > 1e9 or decimals > 6:
+        text = f"{Decimal(repr(float(x))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _WIDE):,f}"
     else:
         text = f"{x:,.{decimals}f}"
-    if float(text.replace(",", "")) == 0:
-        text = text.lstrip("-")
-    return text.replace("-", "−")
+    return text if text[0] != "-" else f"−{text[1:]}" if text.strip("-0.") else text[1:]
 
 
 def decimals_for(x: float, significant: int = 3) -> int:
@@ -163,38 +161,42 @@ class Value:
             text += f"\u00a0±\u00a0{number(self.sigma, decimals)}"
         return text
 
-    @cached_property
+    @property
     def text(self) -> str:
         """Plain text: "20.80 ± 0.05 tok/s", "87 %", "1.73×"."""
         if not self.unit:
             return self.bare
         return self.bare + ("×" if self.unit == "×" else THIN + self.unit)
 
-    @property
-    def _data(self) -> Markup:
-        return Markup(f'<data value="{self.n:.9g}">{escape(self.text)}</data>')
+    def _data(self, text: str) -> str:
+        return f'<data value="{self.n:.9g}">{text}</data>'
 
     @property
     def linked(self) -> Markup:
         """The value as a link straight to where it is documented: for lists over all of labdata, without a note each."""
-        return Markup(f'<a class="v {self.kind}" href="{escape(self.href)}">{self._data}</a>') if self.href else self._data
+        data = self._data(notes.safe(self.text))
+        return Markup(f'<a class="v {self.kind}" href="{escape(self.href)}">{data}</a>' if self.href else data)
 
     @property
-    def note(self) -> Markup:
-        """Where the value comes from; empty where nothing is known of it."""
+    def note(self) -> str:
+        """Where the value comes from, as HTML; empty where nothing is known of it."""
+        return self._note(notes.safe(self.text))
+
+    def _note(self, text: str) -> str:
         if not (self.how or self.facts or self.inputs):
-            return Markup("")
+            return ""
         # (the same value in two units or two roundings is one input)
         own = {f"{i.name} {i.how} {i.si!r}": i for i in self.inputs or ()}
-        given = Markup("; ".join([i.__html__() + escape(f" {i.name or i.how}" if i.name or i.how else "") for i in own.values()])) if own else ""
-        where = Markup(f'<a href="{escape(self.href)}">{WHERE[self.kind]}</a>') if self.href else ""
+        given = Markup("; ".join([f"{i}{notes.safe(f' {i.name or i.how}' if i.name or i.how else '')}" for i in own.values()])) if own else ""
+        where = Markup(f'<a href="{notes.safe(self.href)}">{WHERE[self.kind]}</a>') if self.href else ""
         label = {"derived": "Formula", "spec": "Source"}.get(self.kind, "How")
-        first = Markup(f'<b class="{self.kind}">{escape(self.text)}</b>, {escape(f"{self.name}, " if self.name else "")}{KIND_WORDS[self.kind]}')
+        first = f'<b class="{self.kind}">{text}</b>, {notes.safe(f"{self.name}, " if self.name else "")}{KIND_WORDS[self.kind]}'
         return notes.facts(first, ((label, self.how), ("From", given), *self.facts, ("See", where)))
 
     def __html__(self) -> str:
-        note = self.note
-        return notes.refer(self._data, f"v {self.kind}", note) if note else Markup(f'<span class="v {self.kind}">{self._data}</span>')
+        text = notes.safe(self.text)
+        data, note = Markup(self._data(text)), self._note(text)
+        return notes.refer(data, f"v {self.kind}", note) if note else Markup(f'<span class="v {self.kind}">{data}</span>')
 
     def __str__(self) -> str:
         return self.__html__()

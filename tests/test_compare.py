@@ -107,6 +107,6 @@ def test_a_checks_interval_resamples_whole_pairs():
 def test_shares_take_the_quiet_baseline_and_not_the_sweeps_own_start():
     """Day 1's napkin: 20.80 x 5.03 / 120 and 228.94 x 2 x 8.19e9 / 4.4e12."""
     lab = labdata.load()
-    frame = pd.DataFrame(rows.shares(lab, lab.runs_of("apple-m4-24gb"))).set_index(["test", "model", "backend"])["first_order"]
+    frame = pd.DataFrame(rows.shares(lab, rows.at_rest(lab, lab.runs_of("apple-m4-24gb")))).set_index(["test", "model", "backend"])["first_order"]
     assert frame["tg128", "qwen3-8b-q4_k_m", "Metal"] == pytest.approx(0.872, abs=5e-4)
     assert frame["pp512", "qwen3-8b-q4_k_m", "Metal"] == pytest.approx(0.852, abs=5e-4)

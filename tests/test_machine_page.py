@@ -13,6 +13,7 @@ import pytest
 from mkdocs.exceptions import PluginError
 
 from macros import apart, chart_svg, evidence, glossary, labdata, narrative, pages
+from macros.reckoned import Reckoned
 from tests import biglab
 
 NAME = "generated-00000"
@@ -97,7 +98,7 @@ def test_a_page_that_cannot_be_made_is_one_line_with_the_machine_s_file(book, mo
 
     monkeypatch.setattr(pages, "specs_table", broken)
     with pytest.raises(PluginError, match=rf"^labdata/machines/{NAME}\.yml: its page cannot be made: no such thing; got 7$"):
-        apart._body(book, NAME)
+        apart._body(book, NAME, Reckoned(book.lab, NAME))
 
 
 def test_the_glossary_passes_by_what_is_no_prose():
