@@ -302,19 +302,19 @@ def _unsteady(times: tuple[int, ...]) -> tuple[str, ...]:
 
 def surroundings(result: Result) -> list[str]:
     """What the machine did to a test meanwhile: heat, a host that gave its cores to others, rounds that failed."""
-    words: list[str] = []
-    sittings = result.sittings
-    if not sittings:
-        return words
-    if any([s.throttled for s in sittings]):
+    throttled, limit, stolen, failed = False, 1.0, 0.0, []
+    for s in result.sittings:
+        throttled = throttled or bool(s.throttled)
+        limit = min([limit, *[x for x in s.speed_limit if x is not None]])
+        stolen = max(stolen, s.steal or 0.0)
+        failed += [s.failed] if s.failed else []
+    words = []
+    if throttled:
         words.append("hot: the CPU slowed itself down meanwhile")
-    limit = min([x for s in sittings for x in s.speed_limit if x is not None], default=1.0)
     if limit < 1:
         words.append(f"hot: the CPU was held to {share(limit)} of its speed")
-    stolen = max([s.steal or 0.0 for s in sittings])
     if stolen > STOLEN:
         words.append(f"shared host: {share(stolen)} of the cores' time went to others")
-    failed = [s.failed for s in sittings if s.failed]
     if failed and not result.failed:
-        words.append(f"{len(failed)} of {len(sittings)} rounds failed: {failed[0]}")
+        words.append(f"{len(failed)} of {len(result.sittings)} rounds failed: {failed[0]}")
     return words

@@ -117,7 +117,8 @@ class Value:
         if self.inputs is None:
             traced = isinstance(self.n, Traced)
             object.__setattr__(self, "inputs", self.n.inputs if traced else ())
-            object.__setattr__(self, "n", float(self.n) if traced else self.n)
+            if traced:
+                object.__setattr__(self, "n", float(self.n))
 
     @property
     def si(self) -> Traced:
