@@ -6,11 +6,12 @@ import math
 import random
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from macros import calibration, javascript, labdata, page_script, predict, values, yours, yours_page
+from macros import calibration, javascript, labdata, narrative, page_script, predict, values, yours, yours_page
 from macros.javascript_code import NotTranslatable
 
 DRAWS, TOLERANCE = 2000, 1e-9
@@ -259,3 +260,12 @@ def test_the_script_rounds_as_the_build_does(page: Any, served: str):
     text = (page_script.FOLDER / "print.js").read_text(encoding="utf-8")
     there = page.evaluate(f"numbers => {{ {text}\nreturn numbers.map(([x, d]) => decimal(x, d)); }}", numbers)
     assert there == [values.number(x, d) for x, d in numbers]
+
+
+def test_a_script_is_ascii_and_says_the_same(page: Any, served: str):
+    words = "−12 \u202f 机器 😀 \\ ' é"
+    book = narrative.Book(SimpleNamespace(inks={}, runs={}), here="predict/")
+    page_script.element(book, "words", page_script.script((), {"words": words}, ()).replace("})();", "return DATA.words; })()"))
+    (text,) = book.files.values()
+    page.goto(f"{served}predict/")
+    assert text.isascii() and page.evaluate(text) == words

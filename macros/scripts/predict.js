@@ -91,16 +91,22 @@ function pickModel() {
   options(field("format"), [["", formats.map(f => [f, f])]], formats.includes(kept) ? kept : formats.includes(DATA.start.format) ? DATA.start.format : formats[0]);
 }
 
-function fill() {
+// The form's lists, a part at a time.
+function* fill() {
   form.reset();
+  options(field("backend"), [["", DATA.backends.map(b => [b, b])]], field("backend").value);
+  options(field("kv"), [["", DATA.kv.map(k => [k, k])]], DATA.start.kv);
+  yield;
+  options(field("model"), [["", Object.entries(DATA.models).map(([id, m]) => [id, m.name])]], DATA.start.model);
+  pickModel();
+  yield;
   const groups = Map.groupBy ? Map.groupBy(Object.entries(DATA.machines), ([, row]) => row[1]) : Object.entries(DATA.machines).reduce(
     (all, entry) => all.set(entry[1][1], [...(all.get(entry[1][1]) || []), entry]), new Map());
-  const named = [...groups].map(([group, rows]) => [group, rows.map(([id, row]) => [id, row[0]])]);
-  options(field("machine"), [["", [[DATA.own, "Another machine, as typed below"]]], ...named], DATA.start.machine);
-  options(field("backend"), [["", DATA.backends.map(b => [b, b])]], field("backend").value);
-  options(field("model"), [["", Object.entries(DATA.models).map(([id, m]) => [id, m.name])]], DATA.start.model);
-  options(field("kv"), [["", DATA.kv.map(k => [k, k])]], DATA.start.kv);
-  pickModel();
+  options(field("machine"), [["", [[DATA.own, "Another machine, as typed below"]]]], "");
+  for (const [group, rows] of groups) {
+    field("machine").append(...optgroup([group, rows.map(([id, row]) => [id, row[0]])], DATA.start.machine));
+    yield;
+  }
 }
 
 // What a link carries: what differs from the example, and a machine's numbers only where they were typed.
@@ -150,16 +156,14 @@ function update(unknown = []) {
 }
 
 if (form) {
-  let filled = false;
-  const ready = () => {
-    if (!filled) fill();
-    filled = true;
-  };
+  const filling = fill(), idle = window.requestIdleCallback ?? (work => setTimeout(work, 100));
+  const ready = () => { for (const _ of filling); };
+  const some = () => { if (!filling.next().done) idle(some); };
   if (location.search) {
     ready();
     update(fromAddress());
-  } else {  // the page shows the example, as the build computed it; its lists are filled once nothing else is to do, or for who takes them
-    (window.requestIdleCallback ?? (work => setTimeout(work, 100)))(ready);
+  } else {  // the page shows the example, as the build computed it; its lists are filled while nothing else is to do, or for who takes them
+    idle(some);
     for (const event of ["pointerdown", "focusin"]) form.addEventListener(event, ready);
   }
   form.addEventListener("submit", event => event.preventDefault());
