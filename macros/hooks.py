@@ -8,13 +8,12 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemBytecodeCache, FileSystemLoader, pass_context
+from jinja2 import FileSystemBytecodeCache, FileSystemLoader
 from mkdocs import utils
 from mkdocs.plugins import CombinedEvent, event_priority
 
@@ -54,22 +53,6 @@ class _Shown(FileSystemLoader):
         return sorted(found)
 
 
-def _shared() -> Callable[..., str]:
-    """For templates: a part of the frame that all pages of a folder share, rendered once a build; a page in the menus has its own."""
-    made: dict[tuple[str, ...], str] = {}
-
-    @pass_context
-    def shared(context: Any, part: str, caller: Callable[[], str]) -> str:
-        page = context["page"]
-        url = page.url if page else ""
-        key = part, context["base_url"], url if page in context["nav"].pages else url.rsplit("/", 2)[0]
-        if key not in made:
-            made[key] = caller()
-        return made[key]
-
-    return shared
-
-
 def on_startup(command: str, dirty: bool) -> None:
     """`-q` hides MkDocs' warnings from its own strict mode too: a broken link would be published."""
     global _preview, _serving
@@ -94,7 +77,6 @@ def on_config(config: Any) -> None:
     def keeping() -> Any:
         env = plain()
         env.loader, env.bytecode_cache = _Shown(env.loader.searchpath), rendering.byte_code
-        env.globals["shared"] = _shared()
         return env
 
     config.theme.get_env = keeping
