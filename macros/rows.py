@@ -79,7 +79,7 @@ def ink(scores: list[Score]) -> list[dict]:
             "gap": s.gap,
             "gap_sigma": s.gap_sigma,
             "verdict": s.verdict,
-            "distinguishable": None if (away := s.distance_sigmas) is None else away > compare.NOISE_SIGMAS,
+            "distinguishable": None if s.distance_sigmas is None else not s.same,
             "run": s.run.id if s.run else None,
         }
         for s in scores
