@@ -223,9 +223,9 @@ def ratio_figure(book: Book, scores: list[Score], id: str, caption: str, csv: st
     return figure(book, id, "predicted_measured", found, caption, label, csv)
 
 
-def shares_table(book: Book, runs: list[Run], id: str, caption: str, resting: list[tuple[Run, Result]] | None = None) -> str:
-    """Share of the roof by the napkin and by exact work, side by side; `resting` are the runs' `rows.at_rest`, where that is at hand."""
-    found = [row for row in rows.shares(book.lab, rows.at_rest(book.lab, runs) if resting is None else resting) if math.isfinite(row["first_order"])]
+def shares_table(book: Book, resting: list[tuple[Run, Result]], id: str, caption: str) -> str:
+    """Share of the roof by the napkin and by exact work, side by side, of what `rows.at_rest` found."""
+    found = [row for row in rows.shares(book.lab, resting) if math.isfinite(row["first_order"])]
     cells = [
         {
             "test": _noted(row["test"], f"{book.lab.models[row['model']].name}, {row['backend']}"),

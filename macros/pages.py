@@ -221,7 +221,7 @@ def _bandwidth_section(book: Book, runs: list[Run]) -> list[str]:
     return [
         _heading("What was really reached", "reached"),
         exhibits.bandwidth_figure(book, entries, "bandwidth-chart", caption),
-        exhibits.shares_table(book, runs, "shares", shares, resting),
+        exhibits.shares_table(book, resting, "shares", shares),
     ]
 
 
